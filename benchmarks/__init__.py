@@ -1,0 +1,1 @@
+"""What is measured, each with one command; see README.md beside this file."""

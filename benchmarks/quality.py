@@ -1,0 +1,317 @@
+"""Does search find what answers the question? Real documents, real questions, every mode, rates as n of N.
+
+`python -m benchmarks.quality`; README.md beside this file says what counts as right and what each column means.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import platform
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, date, datetime, time
+from pathlib import Path
+from statistics import NormalDist, median
+from time import perf_counter
+
+from evidencedesk import Desk, DocumentSummary, EvidenceDeskError, __version__
+from evidencedesk.chunking import CHUNKER_VERSION, DEFAULT_CHUNK_CHARS
+from evidencedesk.embeddings import resolve
+from evidencedesk.records import Mode
+from evidencedesk.retrieval import Fusion
+from evidencedesk.text import TEXT_VERSION
+from evidencedesk.versions import version_sort_key
+
+DEPTH = 10
+"""Hits asked of each search; a right one below them counts as not found."""
+SETS = ("ver_policies", "en_squad2", "bn_tydi")
+MODES: Mapping[str, tuple[Mode, Fusion]] = {
+    "keyword": ("keyword", "weighted"),
+    "vector": ("vector", "weighted"),
+    "hybrid weighted": ("hybrid", "weighted"),
+    "hybrid rrf": ("hybrid", "rrf"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A question and what would be right; without `versions` any version is. `as_of`: ISO date, None is now."""
+
+    id: str
+    question: str
+    answerable: bool = True
+    expected: tuple[str, ...] = ()
+    also_acceptable: tuple[str, ...] = ()
+    versions: tuple[str, ...] = ()
+    phrases: tuple[str, ...] = ()
+    as_of: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one search gave: chunk ids, and the ranks from 1 of the first right ones; None is a miss."""
+
+    case_id: str
+    document_rank: int | None = None
+    passage_rank: int | None = None
+    hits: tuple[str, ...] = ()
+    not_in_force: tuple[str, ...] = ()
+    milliseconds: float = 0.0
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One mode over all cases, in their order."""
+
+    mode: str
+    embedder: str
+    outcomes: list[Outcome]
+
+
+@dataclass(slots=True)
+class Measured:
+    """Everything that was seen of one set."""
+
+    name: str
+    cases: list[Case]
+    documents: int = 0
+    chunks: int = 0
+    ingest_seconds: dict[str, float] = field(default_factory=dict)
+    failed: list[str] = field(default_factory=list)
+    runs: list[Run] = field(default_factory=list)
+
+
+# ---------------------------------------------------------------- figures
+
+
+def first_rank(right: Iterable[bool]) -> int | None:
+    return next((rank for rank, is_right in enumerate(right, 1) if is_right), None)
+
+
+def found_within(ranks: Sequence[int | None], k: int) -> int:
+    return sum(rank is not None and rank <= k for rank in ranks)
+
+
+def mean_reciprocal_rank(ranks: Sequence[int | None]) -> float:
+    """Mean of 1 / rank over all questions, a miss adding 0 (Voorhees 1999)."""
+    return sum(1 / rank for rank in ranks if rank is not None) / len(ranks)
+
+
+def wilson(successes: int, total: int, confidence: float = 0.95) -> tuple[float, float]:
+    """Score interval of a proportion, in 0..1 (Wilson 1927). ValueError when it is no proportion."""
+    if not 0 <= successes <= total or total < 1:
+        raise ValueError(f"{successes} of {total} is no proportion")
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    share, scale = successes / total, 1 + z * z / total
+    middle = (share + z * z / (2 * total)) / scale
+    half = z * (share * (1 - share) / total + (z / (2 * total)) ** 2) ** 0.5 / scale
+    # Exact at the edges, where the difference would leave a rounding error.
+    return (middle - half if successes else 0.0), (middle + half if successes < total else 1.0)
+
+
+def rate(successes: int, total: int) -> str:
+    low, high = wilson(successes, total)
+    return f"{successes} of {total}  {successes / total:.3f} [{low:.3f}, {high:.3f}]"
+
+
+# ---------------------------------------------------------------- what is right
+
+
+def squashed(text: str) -> str:
+    return " ".join(text.split()).casefold()
+
+
+def is_right_document(case: Case, document: DocumentSummary) -> bool:
+    names = {document.doc_id, document.family}
+    if not names.isdisjoint(case.also_acceptable):
+        return True  # the expected version is one of the expected family and says nothing about this one
+    return not names.isdisjoint(case.expected) and (not case.versions or document.version in case.versions)
+
+
+def is_right_passage(case: Case, document: DocumentSummary, text: str) -> bool:
+    return is_right_document(case, document) and any(squashed(phrase) in squashed(text) for phrase in case.phrases)
+
+
+def in_force(documents: Iterable[DocumentSummary], at: datetime) -> set[str]:
+    """The doc_ids of the highest version of each line whose validity holds the instant; found without search."""
+    valid = [d for d in documents if d.valid_from <= at and (d.valid_to is None or at < d.valid_to)]
+    valid.sort(key=lambda d: version_sort_key(d.version))
+    return set({(d.family, d.lang): d.doc_id for d in valid}.values())
+
+
+# ---------------------------------------------------------------- running
+
+
+def read_cases(path: Path) -> list[Case]:
+    """The cases of a set. ValueError names the line that is none."""
+    cases = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+            case = Case(
+                row["id"],
+                row["question"],
+                row["answerable"],
+                tuple(row["expected_doc_ids"]),
+                tuple(row.get("also_acceptable_doc_ids", ())),
+                tuple(row.get("expected_versions", ())),
+                tuple(row["must_cite"]),
+                row.get("as_of"),
+            )
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"{path.name}, line {number}: {error!r}") from error
+        cases.append(case)
+    return cases
+
+
+def ask(desk: Desk, documents: Mapping[str, DocumentSummary], case: Case, mode: str) -> Outcome:
+    """Search once. Whatever goes wrong is an outcome, so that no case can leave the denominator."""
+    try:
+        names = {*documents, *(document.family for document in documents.values())}
+        if unknown := sorted({*case.expected, *case.also_acceptable} - names):
+            raise ValueError(f"no document of the set is named {', '.join(unknown)}")
+        # A plain date means its last instant.
+        at = datetime.combine(date.fromisoformat(case.as_of), time.max, UTC) if case.as_of else desk.now()
+        valid = in_force(documents.values(), at)
+        leg, fusion = MODES[mode]
+        started = perf_counter()
+        hits = desk.search(case.question, k=DEPTH, mode=leg, fusion=fusion, as_of=case.as_of)
+        milliseconds = (perf_counter() - started) * 1000
+        found = [(documents[hit.chunk.doc_id], hit.chunk) for hit in hits]
+        return Outcome(
+            case.id,
+            first_rank(d.doc_id in valid and is_right_document(case, d) for d, _ in found),
+            first_rank(d.doc_id in valid and is_right_passage(case, d, chunk.text) for d, chunk in found),
+            tuple(chunk.id for _, chunk in found),
+            tuple(chunk.id for d, chunk in found if d.doc_id not in valid),
+            milliseconds,
+        )
+    except Exception as error:  # noqa: BLE001
+        return Outcome(case.id, error=f"{type(error).__name__}: {error}")
+
+
+def desk_path(cache: Path, name: str, embedder: str, corpus: Path) -> Path:
+    """Where the desk of just these files, read, cut and embedded in just this way, is kept."""
+    made_by = f"{TEXT_VERSION} {CHUNKER_VERSION} {DEFAULT_CHUNK_CHARS} {getattr(resolve(embedder), 'fingerprint', '')}"
+    digest = hashlib.blake2b(made_by.encode(), digest_size=6)
+    for file in sorted(path for path in corpus.rglob("*") if path.is_file()):
+        digest.update(f"\0{file.relative_to(corpus).as_posix()}\0".encode() + file.read_bytes())
+    return cache / f"{name}-{embedder}-{digest.hexdigest()}.db"
+
+
+def measure(folder: Path, embedders: Sequence[str], cache: Path, limit: int | None = None) -> Measured:
+    """Ask the cases of one set in every mode of every embedder; keyword search only once, it has no part in it."""
+    cases, corpus = read_cases(folder / "cases.jsonl"), folder / "corpus"
+    measured = Measured(folder.name, [case for case in cases if case.answerable][:limit])
+    if any(case.as_of for case in cases):
+        # Nothing answers the others, but what they find must be in force all the same.
+        measured.cases += [case for case in cases if not case.answerable][:limit]
+    for embedder in embedders:
+        with Desk.open(desk_path(cache, folder.name, embedder, corpus), embedder=embedder) as desk:
+            started = perf_counter()
+            report = desk.ingest(corpus, root=folder.name)
+            if report.added:
+                measured.ingest_seconds[embedder] = perf_counter() - started
+            measured.failed += [f"{embedder}, {failure.path}: {failure.error}" for failure in report.failed]
+            documents = {document.doc_id: document for document in desk.documents()}
+            measured.documents, measured.chunks = len(documents), sum(d.chunk_count for d in documents.values())
+            for mode in MODES:
+                if mode != "keyword" or embedder == embedders[0]:
+                    outcomes = [ask(desk, documents, case, mode) for case in measured.cases]
+                    measured.runs.append(Run(mode, "-" if mode == "keyword" else embedder, outcomes))
+    return measured
+
+
+# ---------------------------------------------------------------- printing
+
+
+def table(title: str, ranks_of: Mapping[tuple[str, str], Sequence[int | None]]) -> str:
+    rows = [[title, "embedder", "recall@1", "recall@3", f"found in {DEPTH}, MRR"]]
+    for names, ranks in ranks_of.items():
+        n = len(ranks)
+        recalls = [rate(found_within(ranks, k), n) if n else "not applicable" for k in (1, 3)]
+        mrr = f"{found_within(ranks, DEPTH)} of {n}  {mean_reciprocal_rank(ranks):.3f}" if n else "not applicable"
+        rows.append([*names, *recalls, mrr])
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join("  " + "   ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+
+
+def describe(measured: Measured) -> tuple[str, int]:
+    """The report of one set, and how many things in it are wrong: errors, failed files, hits not in force."""
+    answerable = {case.id for case in measured.cases if case.answerable}
+    cited = {case.id for case in measured.cases if case.answerable and case.phrases}
+    counts = f"{measured.documents} documents, {measured.chunks} chunks, {len(answerable)} answerable cases"
+    lines = [f"{measured.name}: {counts}"]
+    documents: dict[tuple[str, str], list[int | None]] = {}
+    passages: dict[tuple[str, str], list[int | None]] = {}
+    for run in measured.runs:
+        row = (run.mode, run.embedder)
+        documents[row] = [outcome.document_rank for outcome in run.outcomes if outcome.case_id in answerable]
+        passages[row] = [outcome.passage_rank for outcome in run.outcomes if outcome.case_id in cited]
+        if run.mode == "hybrid weighted":
+            seconds = measured.ingest_seconds.get(run.embedder)
+            times = [outcome.milliseconds for outcome in run.outcomes if outcome.error is None]
+            took = "ingested before" if seconds is None else f"ingest {seconds:.1f} s"
+            lines.append(f"  {run.embedder}: {took}" + (f", median {median(times):.1f} ms a question" if times else ""))
+    lines += ["", table("right document", documents), "", table("right passage", passages), ""]
+    searches = [(f"{run.mode} {run.embedder}, {o.case_id}", o) for run in measured.runs for o in run.outcomes]
+    wrong = [f"ERROR {failure}" for failure in measured.failed]
+    wrong += [f"ERROR {where}: {outcome.error}" for where, outcome in searches if outcome.error]
+    stray = [f"NOT IN FORCE {where}: {chunk}" for where, outcome in searches for chunk in outcome.not_in_force]
+    if any(case.as_of for case in measured.cases):
+        hits = sum(len(outcome.hits) for _, outcome in searches)
+        check = f"{len(stray)} of {hits}, in {len(searches)} searches for {len(measured.cases)} cases"
+        lines += [f"  hits that were not in force at the asked instant: {check}", ""]
+    return "\n".join(lines + [f"  {line}" for line in wrong + stray]), len(wrong) + len(stray)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Exit code 0; 1 when a case, a file or a hit went wrong; 2 when the data is not there or an option is wrong."""
+    beside = Path(__file__).resolve().parents[2] / "shared" / "evaldata"
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.quality", description=__doc__)
+    parser.add_argument("--data", type=Path, default=Path(os.environ.get("EVIDENCEDESK_EVALDATA") or beside))
+    parser.add_argument("--sets", nargs="+", default=SETS, help=f"folders in the data; default: {' '.join(SETS)}")
+    parser.add_argument("--embedders", nargs="+", default=("toy", "e5"), choices=("toy", "e5"))
+    parser.add_argument("--limit", type=int, help="take only this many cases of each set")
+    parser.add_argument("--cache", type=Path, help="keep the desks in this folder, so that the next run embeds nothing")
+    parser.add_argument("--json", type=Path, help="write each search, its hits and its ranks to this file")
+    options = parser.parse_args(arguments)
+    if options.limit is not None and options.limit < 1:
+        parser.error("--limit must be at least 1")
+    if absent := [name for name in options.sets if not (options.data / name / "cases.jsonl").is_file()]:
+        fix = "name the folder that holds the sets with --data or EVIDENCEDESK_EVALDATA"
+        print(f"no data to measure on: {options.data} has no {', '.join(absent)}; {fix}", file=sys.stderr)
+        return 2
+    facts = f"{datetime.now(UTC):%Y-%m-%d}, evidencedesk {__version__}, Python {platform.python_version()}"
+    facts += f", {platform.system()} {platform.machine()}, {os.cpu_count()} CPUs"
+    print(facts, end="\n\n")
+    results, wrong = [], 0
+    with tempfile.TemporaryDirectory() as temporary:
+        cache = options.cache or Path(temporary)
+        cache.mkdir(parents=True, exist_ok=True)
+        for name in options.sets:
+            try:
+                measured = measure(options.data / name, options.embedders, cache, options.limit)
+            except (EvidenceDeskError, ValueError) as error:
+                print(f"{name}: ERROR, not measured: {error}\n", file=sys.stderr)
+                wrong += 1
+                continue
+            text, problems = describe(measured)
+            print(text, flush=True)
+            results.append(asdict(measured))
+            wrong += problems
+    if options.json:
+        options.json.write_text(json.dumps({"run": facts, "sets": results}, ensure_ascii=False, indent=1), "utf-8")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,6 @@
+"""`python -m evidencedesk` is the command `evidencedesk`."""
+
+from evidencedesk.cli import main
+
+if __name__ == "__main__":
+    main()

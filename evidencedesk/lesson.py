@@ -1,0 +1,58 @@
+"""The verbs under the names that the published lesson used, as plain functions over an open Desk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+from evidencedesk.desk import Desk
+from evidencedesk.embeddings import Embedder
+from evidencedesk.records import Hits, IngestReport, Mode, SourceDocument, Stale, UpdateReport
+
+CANDIDATES = 3
+"""How many of the best hits the guard looks at."""
+
+
+def ingest(desk: Desk, folder: str | Path) -> IngestReport:
+    """`desk.ingest(folder)`. Writes."""
+    return desk.ingest(folder)
+
+
+def update_document(desk: Desk, document: SourceDocument | str | Path) -> UpdateReport:
+    """`desk.update_document(document)`: replace, never append. Writes."""
+    return desk.update_document(document)
+
+
+def staleness(desk: Desk) -> list[Stale]:
+    """`desk.staleness()`. Reads only."""
+    return desk.staleness()
+
+
+@dataclass(frozen=True, slots=True)
+class Retriever:
+    """Retrieval over an open Desk; a context manager that closes it."""
+
+    desk: Desk
+    mode: Mode = "hybrid"
+
+    def retrieve(self, question: str, k: int = 10) -> Hits:
+        """The best k chunks in force. Reads only."""
+        return self.desk.search(question, k=k, mode=self.mode)
+
+    def candidates(self, question: str) -> Hits:
+        """The three best chunks in force, no threshold. Reads only."""
+        return self.retrieve(question, CANDIDATES)
+
+    def __enter__(self) -> Retriever:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.desk.close()
+
+
+def open_retriever(path: str | Path, *, embedder: str | Embedder | None = "auto", mode: Mode = "hybrid") -> Retriever:
+    """A Retriever over an existing desk, opened for reading. DeskMissing when there is none."""
+    return Retriever(Desk.open(path, embedder=embedder, read_only=True, create=False), mode)

@@ -1,0 +1,219 @@
+"""The tables. Truth (documents, chunks, vectors) can be read by any SQLite; the lexical tables are derived from it.
+
+People who read the file with plain SQL should start with the views (migrations/views): they are stable, these
+tables may change with a migration.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, cast
+
+from sqlalchemy import (
+    JSON,
+    CheckConstraint,
+    DateTime,
+    Dialect,
+    ForeignKey,
+    Index,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+    TypeDecorator,
+    UniqueConstraint,
+    text,
+)
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+
+class UtcDateTime(TypeDecorator[datetime]):
+    """An aware UTC instant; in SQLite the text `YYYY-MM-DD HH:MM:SS.ffffff`, which sorts as time does."""
+
+    impl = DateTime
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        return None if value is None else value.astimezone(UTC).replace(tzinfo=None)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        return None if value is None else value.replace(tzinfo=UTC)
+
+
+class Base(DeclarativeBase):
+    """Every table, with constraint names that are the same in every database."""
+
+    metadata = MetaData(
+        naming_convention={
+            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+            "ck": "ck_%(table_name)s_%(constraint_name)s",
+            "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+            "pk": "pk_%(table_name)s",
+        }
+    )
+    type_annotation_map = {str: Text, datetime: UtcDateTime, dict[str, Any]: JSON, bytes: LargeBinary}  # noqa: RUF012 - SQLAlchemy reads it
+
+
+class EmbedderRow(Base):
+    """An embedder whose vectors this file holds or held."""
+
+    __tablename__ = "embedders"
+    __table_args__ = (
+        UniqueConstraint("name", "dimension", "fingerprint"),
+        CheckConstraint("dimension > 0", name="dimension"),
+    )
+
+    embedder_key: Mapped[int] = mapped_column(primary_key=True, doc="Number of the embedder in this file.")
+    name: Mapped[str] = mapped_column(doc="Its own name, such as `e5` or `toy`.")
+    dimension: Mapped[int] = mapped_column(doc="Floats in each vector.")
+    fingerprint: Mapped[str] = mapped_column(doc="Hash of its weights and settings.")
+
+
+class DeskRow(Base):
+    """One row: what the whole file agrees on."""
+
+    __tablename__ = "desk"
+    __table_args__ = (CheckConstraint("desk_key = 1", name="one_row"),)
+
+    desk_key: Mapped[int] = mapped_column(primary_key=True, autoincrement=False, doc="Always 1.")
+    created_at: Mapped[datetime] = mapped_column(doc="When the file was made.")
+    text_version: Mapped[str] = mapped_column(
+        doc="Version of tokenizer and stemmer that the lexical tables were made with."
+    )
+    chunker_version: Mapped[str] = mapped_column(doc="Version of the chunker that cut the chunks.")
+    max_chunk_chars: Mapped[int] = mapped_column(doc="Limit of a chunk's text, in characters.")
+    embedder_key: Mapped[int | None] = mapped_column(
+        ForeignKey("embedders.embedder_key"), doc="The embedder whose vectors answer; NULL: keyword search only."
+    )
+    next_change_at: Mapped[datetime | None] = mapped_column(
+        doc="The next instant at which time alone changes what is in force; NULL: none is known."
+    )
+
+
+class DocumentRow(Base):
+    """One version of one text in one language."""
+
+    __tablename__ = "documents"
+    __table_args__ = (
+        UniqueConstraint("family", "lang", "version_sort"),
+        # The promise that a line of versions has at most one current document is the database's own.
+        Index(
+            "ux_documents_one_current",
+            "family",
+            "lang",
+            unique=True,
+            sqlite_where=text("status = 'current'"),
+            postgresql_where=text("status = 'current'"),
+        ),
+        Index("ix_documents_valid_from", "valid_from"),
+        Index("ix_documents_valid_to", "valid_to"),
+        Index("ix_documents_root_path", "root", "path"),
+        CheckConstraint("status IN ('current', 'superseded', 'scheduled', 'expired', 'withdrawn')", name="status"),
+        CheckConstraint("valid_to IS NULL OR valid_to >= valid_from", name="validity"),
+        CheckConstraint("(status = 'withdrawn') = (withdrawn_at IS NOT NULL)", name="withdrawn"),
+        {"sqlite_autoincrement": True},
+    )
+
+    doc_key: Mapped[int] = mapped_column(primary_key=True, doc="Number of the document, never used again.")
+    doc_id: Mapped[str] = mapped_column(unique=True, doc="Its name, version mark included.")
+    family: Mapped[str] = mapped_column(
+        doc="The name without its marks: shared by all versions and languages of a text."
+    )
+    version: Mapped[str] = mapped_column(doc="Version as the author wrote it.")
+    version_sort: Mapped[str] = mapped_column(doc="The version's numbers padded with zeros: sorts as versions do.")
+    lang: Mapped[str] = mapped_column(doc="BCP 47 tag; `und` when it was not said.")
+    title: Mapped[str] = mapped_column(doc="Title of the document.")
+    status: Mapped[str] = mapped_column(doc="current, superseded, scheduled, expired or withdrawn.")
+    valid_from: Mapped[datetime] = mapped_column(doc="First instant (UTC) of its validity.")
+    valid_to: Mapped[datetime | None] = mapped_column(doc="First instant (UTC) after its validity; NULL: open.")
+    effective_from: Mapped[datetime | None] = mapped_column(doc="The author's effective_from, if given.")
+    effective_to: Mapped[datetime | None] = mapped_column(doc="The author's effective_to, if given.")
+    came_in_at: Mapped[datetime] = mapped_column(doc="When this doc_id was first stored.")
+    changed_at: Mapped[datetime] = mapped_column(doc="When its text was last stored or corrected.")
+    withdrawn_at: Mapped[datetime | None] = mapped_column(doc="When it was withdrawn, if it was.")
+    withdrawn_reason: Mapped[str | None] = mapped_column(doc="Why it was withdrawn.")
+    root: Mapped[str] = mapped_column(doc="Name of the source folder it came from; empty when it came alone.")
+    path: Mapped[str] = mapped_column(doc="Path of its file inside the root.")
+    content_hash: Mapped[str] = mapped_column(doc="SHA-256 of the source text.")
+    # `metadata` is taken by SQLAlchemy on a mapped class.
+    author_metadata: Mapped[dict[str, Any]] = mapped_column(doc="Other front matter keys, as JSON.")
+    source: Mapped[str] = mapped_column(doc="The whole source text; chunk lines count in it.")
+
+
+class ChunkRow(Base):
+    """A quotable stretch of a document, proved by its lines."""
+
+    __tablename__ = "chunks"
+    __table_args__ = (
+        UniqueConstraint("doc_key", "ordinal"),
+        Index("ix_chunks_text_hash", "text_hash"),
+        CheckConstraint("ordinal >= 0 AND line_start >= 1 AND line_end >= line_start", name="place"),
+        {"sqlite_autoincrement": True},
+    )
+
+    chunk_key: Mapped[int] = mapped_column(primary_key=True, doc="Number of the chunk, never used again.")
+    doc_key: Mapped[int] = mapped_column(ForeignKey("documents.doc_key", ondelete="CASCADE"), doc="Its document.")
+    ordinal: Mapped[int] = mapped_column(doc="Place in the document, from 0; the chunk's id is `<doc_id>:c<ordinal>`.")
+    heading: Mapped[str] = mapped_column(doc="Heading path, joined with ` > `.")
+    line_start: Mapped[int] = mapped_column(doc="First line in the source file, from 1.")
+    line_end: Mapped[int] = mapped_column(doc="Last line in the source file, included.")
+    preamble: Mapped[str] = mapped_column(
+        doc="Title, heading path and repeated table header: indexed in front of the text."
+    )
+    text: Mapped[str] = mapped_column(doc="The text, exactly as those lines hold it.")
+    text_hash: Mapped[str] = mapped_column(
+        doc="SHA-256 of the indexed text (preamble, newline, text): names its vectors."
+    )
+    term_count: Mapped[int] = mapped_column(doc="Length for BM25: search terms in the indexed text.")
+
+
+class VectorRow(Base):
+    """The unit vector of an indexed text by an embedder; kept for any chunk, now or later, that has that text."""
+
+    __tablename__ = "vectors"
+
+    embedder_key: Mapped[int] = mapped_column(
+        ForeignKey("embedders.embedder_key"), primary_key=True, doc="Who made it."
+    )
+    text_hash: Mapped[str] = mapped_column(primary_key=True, doc="SHA-256 of the indexed text it was made from.")
+    embedding: Mapped[bytes] = mapped_column(doc="float32, little endian, `dimension` of them, of length 1.")
+
+
+class TermRow(Base):
+    """A search term and in how many chunks in force it stands (derived)."""
+
+    __tablename__ = "lexical_terms"
+
+    term_key: Mapped[int] = mapped_column(primary_key=True, doc="Number of the term.")
+    term: Mapped[str] = mapped_column(unique=True, doc="The term, normalised and stemmed.")
+    chunks_in_force: Mapped[int] = mapped_column(doc="BM25's n over the chunks in force.")
+
+
+class PostingRow(Base):
+    """How often a term stands in a chunk (derived)."""
+
+    __tablename__ = "lexical_postings"
+    __table_args__ = (Index("ix_lexical_postings_chunk_key", "chunk_key"), {"sqlite_with_rowid": False})
+
+    term_key: Mapped[int] = mapped_column(ForeignKey("lexical_terms.term_key"), primary_key=True, doc="The term.")
+    chunk_key: Mapped[int] = mapped_column(
+        ForeignKey("chunks.chunk_key", ondelete="CASCADE"), primary_key=True, doc="The chunk, in force or not."
+    )
+    frequency: Mapped[int] = mapped_column(doc="BM25's tf.")
+
+
+class LexicalTotalsRow(Base):
+    """One row: BM25's totals over the chunks in force (derived)."""
+
+    __tablename__ = "lexical_totals"
+    __table_args__ = (CheckConstraint("totals_key = 1", name="one_row"),)
+
+    totals_key: Mapped[int] = mapped_column(primary_key=True, autoincrement=False, doc="Always 1.")
+    chunks_in_force: Mapped[int] = mapped_column(doc="BM25's N.")
+    terms_in_force: Mapped[int] = mapped_column(doc="Sum of their lengths; divided by N: the average length.")
+
+
+def table_of(row: type[Base]) -> Table:
+    """The Core table behind a mapped class."""
+    return cast("Table", row.__table__)

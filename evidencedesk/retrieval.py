@@ -1,0 +1,238 @@
+"""The read way up to the hits: keyword, vector and hybrid search over what is in force now or was on a date.
+
+Hybrid is a weighted sum: each leg scaled to 0..1 over the union of both legs' best, the lexical part counted only
+for chunks in the question's language, because a Bangla question always shares common words with some Bangla chunk,
+which would bury the English chunk that answers it. Codes and numbers (RD2-24) count in every language. Reciprocal
+rank fusion (Cormack, Clarke and Buettcher 2009, constant 60) is there as an option.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evidencedesk import bm25, vectors
+from evidencedesk.embeddings import Embedder, EmbedderIdentity, embed_in_batches, identity
+from evidencedesk.errors import BadVectors, EmbedderMismatch
+from evidencedesk.records import Chunk, EmptyReason, Hit, Hits, Mode
+from evidencedesk.store import Scope, Snapshot
+from evidencedesk.text import Token, analyse, script_of_language, scripts
+from evidencedesk.versions import parse_instant
+
+Fusion = Literal["weighted", "rrf"]
+MODES: tuple[Mode, ...] = ("hybrid", "keyword", "vector")
+FUSIONS: tuple[Fusion, ...] = ("weighted", "rrf")
+LEXICAL_WEIGHT = 0.3
+RRF_CONSTANT = 60
+LEG_DEPTH = 100
+"""Each leg brings its best max(LEG_DEPTH, k) chunks into the union that hybrid ranks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question, read once for both legs."""
+
+    text: str
+    tokens: tuple[Token, ...]
+    scripts: frozenset[str]
+    vector: NDArray[np.float32] | None = None
+    """Unit vector of the file's embedder, shape (dimension,); None: no vector leg."""
+    embedder: EmbedderIdentity | None = None
+    """Whose vector it is."""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def terms(self) -> list[str]:
+        """Search terms, in order, repeated as they come."""
+        return [token.term for token in self.tokens]
+
+
+def read_question(text: str) -> Question:
+    """Analyse a question. Any text is a legal one."""
+    return Question(text, tuple(analyse(text)), scripts(text))
+
+
+def with_vector(question: Question, embedder: Embedder, *, required: bool) -> Question:
+    """The question with its unit vector.
+
+    An embedder that does not know the question's script is left out, which a note says; so is one that finds
+    nothing to embed in it. With `required` it is asked all the same, and BadVectors when it finds nothing.
+    """
+    if not required and embedder.languages is not None and question.scripts:
+        known = {script_of_language(language) for language in embedder.languages}
+        if not question.scripts & known:
+            note = f"the embedder {embedder.name} does not know the question's language; searched by keyword"
+            return replace(question, notes=(*question.notes, note))
+    try:
+        vector = embed_in_batches(embedder, [question.text], ["the question"], kind="query")[0]
+    except BadVectors:
+        if required:
+            raise
+        note = f"the embedder {embedder.name} gave no usable vector for the question; searched by keyword"
+        return replace(question, notes=(*question.notes, note))
+    return replace(question, vector=vector, embedder=identity(embedder))
+
+
+def instant(as_of: str | date | datetime | None) -> datetime | None:
+    """`as_of` as an aware UTC instant: a plain date means its last instant, a date-time without a zone is UTC.
+
+    ValueError, naming the parameter, for anything else.
+    """
+    if as_of is None:
+        return None
+    if isinstance(as_of, (str, date)):
+        try:
+            return parse_instant(as_of if isinstance(as_of, str) else as_of.isoformat(), end_of_day=True)
+        except ValueError as error:
+            raise ValueError(f"as_of: {error}") from error
+    raise ValueError(f"as_of must be an ISO date, a date or a datetime, not {as_of!r}")
+
+
+def search(
+    snapshot: Snapshot, question: Question, scope: Scope, *, k: int, mode: Mode, fusion: Fusion = "weighted"
+) -> Hits:
+    """The best k chunks in scope; all reads come from the one snapshot."""
+    run_mode: Mode = "keyword" if mode == "hybrid" and question.vector is None else mode
+    reason = _nothing_to_do(snapshot, question, scope, run_mode)
+    if reason is not None:
+        return Hits((), reason, run_mode, question.notes)
+    depth = max(LEG_DEPTH, k) if run_mode == "hybrid" else k
+    matches = bm25.match(snapshot.connection, question.terms, scope)
+    bm25_of = dict(zip(matches.chunk_keys.tolist(), matches.scores.tolist(), strict=True))
+    keyword = _best(snapshot, bm25_of, depth) if run_mode != "vector" else []
+    nearest = _vector_leg(snapshot, question, scope, depth) if run_mode != "keyword" else []
+    union = list(dict.fromkeys([*keyword, *(key for key, _ in nearest)]))
+    if not union:
+        return Hits((), "nothing_matches", run_mode, question.notes)
+    cosine_of = _cosines(snapshot, question, union, dict(nearest))
+    found = snapshot.chunks(union)
+    lexical_of = _in_language(question, matches, bm25_of, {key: found[key].chunk for key in union})
+    keyword_rank = {key: rank for rank, key in enumerate(keyword, 1)}
+    vector_rank = {key: rank for rank, (key, _) in enumerate(nearest, 1)}
+    score_of: Mapping[int, float]
+    if run_mode == "keyword":
+        score_of = bm25_of
+    elif run_mode == "vector":
+        score_of = cosine_of
+    elif fusion == "rrf":
+        score_of = reciprocal_rank_fusion(union, [keyword_rank, vector_rank])
+    else:
+        score_of = weighted_sum(union, lexical_of, cosine_of)
+    ranked = sorted(union, key=lambda key: (-score_of[key], found[key].chunk.id))[:k]
+    hits = tuple(
+        Hit(
+            chunk=found[key].chunk,
+            label=label(found[key].chunk, found[key].title),
+            score=score_of[key],
+            bm25=bm25_of.get(key, 0.0),
+            cosine=cosine_of.get(key),
+            keyword_rank=keyword_rank.get(key),
+            vector_rank=vector_rank.get(key),
+        )
+        for key in ranked
+    )
+    return Hits(hits, None, run_mode, question.notes)
+
+
+def _nothing_to_do(snapshot: Snapshot, question: Question, scope: Scope, mode: Mode) -> EmptyReason | None:
+    if not question.tokens and (mode == "keyword" or not any(c.isalnum() for c in question.text)):
+        return "no_terms"
+    if not snapshot.holds_chunks(scope, filtered=False):
+        return "nothing_in_force"
+    if not snapshot.holds_chunks(scope):
+        return "nothing_matches"
+    return None
+
+
+def _best(snapshot: Snapshot, score_of: Mapping[int, float], depth: int) -> list[int]:
+    """The keys of the best `depth` scores, best first, ties by chunk id."""
+    if len(score_of) > depth:
+        floor = sorted(score_of.values(), reverse=True)[depth - 1]
+        score_of = {key: score for key, score in score_of.items() if score >= floor}
+    ids = snapshot.chunk_ids(score_of)
+    return sorted(score_of, key=lambda key: (-score_of[key], ids[key]))[:depth]
+
+
+def _vector_leg(snapshot: Snapshot, question: Question, scope: Scope, depth: int) -> list[tuple[int, float]]:
+    if question.vector is None:
+        return []
+    settings = snapshot.settings()
+    if settings is None or settings.embedder_key is None or settings.embedder != question.embedder:
+        stored = "none" if settings is None else str(settings.embedder)
+        raise EmbedderMismatch(embedder=str(question.embedder), problem="", stored=stored, given=str(question.embedder))
+    return vectors.nearest(snapshot.connection, settings.embedder_key, scope, question.vector, depth)
+
+
+def _cosines(
+    snapshot: Snapshot, question: Question, union: Sequence[int], known: Mapping[int, float]
+) -> dict[int, float]:
+    if question.vector is None:
+        return {}
+    settings = snapshot.settings()
+    others = [key for key in union if key not in known]
+    if not others or settings is None or settings.embedder_key is None:
+        return dict(known)
+    return {**known, **vectors.cosines(snapshot.connection, settings.embedder_key, others, question.vector)}
+
+
+def _in_language(
+    question: Question, matches: bm25.Matches, bm25_of: Mapping[int, float], chunks: Mapping[int, Chunk]
+) -> dict[int, float]:
+    """The lexical part of the fused score, by chunk key: all terms for chunks in the question's script, and only
+    codes and numbers for the others. A chunk whose language is not known counts as the question's.
+    """
+    everywhere = matches.restricted(token.term for token in question.tokens if token.kind != "word")
+    lexical: dict[int, float] = {}
+    for key, chunk in chunks.items():
+        script = script_of_language(chunk.lang)
+        shared = script is None or not question.scripts or script in question.scripts
+        lexical[key] = (bm25_of if shared else everywhere).get(key, 0.0)
+    return lexical
+
+
+def weighted_sum(
+    keys: Sequence[int],
+    lexical_of: Mapping[int, float],
+    cosine_of: Mapping[int, float],
+    lexical_weight: float = LEXICAL_WEIGHT,
+) -> dict[int, float]:
+    """Each part scaled to 0..1 over the keys, then weighted; in 0..1. A key without a cosine has 0 of that part."""
+    lexical, cosine = (
+        scaled({key: lexical_of[key] for key in keys}),
+        scaled({k: cosine_of[k] for k in keys if k in cosine_of}),
+    )
+    return {key: lexical_weight * lexical[key] + (1 - lexical_weight) * cosine.get(key, 0.0) for key in keys}
+
+
+def scaled(values: Mapping[int, float]) -> dict[int, float]:
+    """Minimum to 0, maximum to 1; where all are equal, 1 for values above 0 and else 0."""
+    if not values:
+        return {}
+    low, high = min(values.values()), max(values.values())
+    if high == low:
+        return dict.fromkeys(values, 1.0 if high > 0 else 0.0)
+    return {key: (value - low) / (high - low) for key, value in values.items()}
+
+
+def reciprocal_rank_fusion(
+    keys: Sequence[int], ranks: Sequence[Mapping[int, int]], constant: int = RRF_CONSTANT
+) -> dict[int, float]:
+    """Sum over the legs of 1 / (constant + rank), rank from 1; a leg that did not find a key adds nothing."""
+    return {key: sum(1 / (constant + rank[key]) for rank in ranks if key in rank) for key in keys}
+
+
+def label(chunk: Chunk, title: str) -> str:
+    """`Title (Heading, lines 11-12) [kc-returns-v3:c0]`; `line 18` when it is one line. The words stay English."""
+    place = chunk.location
+    lines = (
+        f"line {place.line_start}"
+        if place.line_start == place.line_end
+        else f"lines {place.line_start}-{place.line_end}"
+    )
+    inside = f"{place.heading}, {lines}" if place.heading else lines
+    return f"{title} ({inside}) [{chunk.id}]"

@@ -1,0 +1,68 @@
+"""Builders with defaults, so that a test names only what it is about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from evidencedesk import Desk
+from evidencedesk.documents import parse_document
+from evidencedesk.records import SourceDocument
+
+MOMENT = datetime(2026, 6, 1, 12, tzinfo=UTC)
+"""Now, for every test that does not set another."""
+
+
+class Clock:
+    """A clock that stands still until a test moves it."""
+
+    def __init__(self, now: datetime = MOMENT) -> None:
+        self.now = now
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def advance(self, **delta: float) -> None:
+        self.now += timedelta(**delta)
+
+
+def markdown(body: str = "Bikes are red.", *, heading: str | None = "Rule", **front: object) -> str:
+    """A source text: front matter from the keywords, then one section."""
+    fields = {"doc_id": "shop-v1", "title": "Shop rules", "lang": "en", **front}
+    lines = [f"{key}: {value}" for key, value in fields.items() if value is not None]
+    section = f"## {heading}\n\n{body}\n" if heading else f"{body}\n"
+    return "---\n" + "\n".join(lines) + "\n---\n" + section
+
+
+def make_source(body: str = "Bikes are red.", *, path: str = "shop.md", **front: object) -> SourceDocument:
+    return parse_document(markdown(body, **front), path)
+
+
+def write_source(folder: Path, name: str, body: str = "Bikes are red.", **front: object) -> Path:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(markdown(body, **front), encoding="utf-8")
+    return path
+
+
+@contextmanager
+def open_desk(
+    path: str | Path = ":memory:",
+    sources: Sequence[SourceDocument] = (),
+    *,
+    clock: Clock | None = None,
+    embedder: object = "none",
+    **options: object,
+) -> Iterator[Desk]:
+    """A desk with its own clock and, unless a test wants one, no embedder."""
+    with Desk.open(path, embedder=embedder, clock=clock or Clock(), **options) as desk:
+        for source in sources:
+            desk.update_document(source)
+        yield desk
+
+
+def found(desk: Desk, query: str, **options: object) -> list[str]:
+    """The chunk ids that a search finds, best first."""
+    return [hit.chunk.id for hit in desk.search(query, **options)]

@@ -1,0 +1,263 @@
+"""The quality benchmark: figures that can be checked by hand, and a denominator that no error can shrink."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from builders import write_source
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks import quality
+from benchmarks.quality import Case, first_rank, found_within, in_force, is_right_document, is_right_passage
+from evidencedesk import Desk, DocumentSummary
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+EVALDATA = Path(os.environ.get("EVIDENCEDESK_EVALDATA") or CHECKOUT.parent / "shared" / "evaldata")
+
+
+def make_case(**given: object) -> Case:
+    return Case(**{"id": "q", "question": "How long?", "expected": ("privacy",), **given})
+
+
+def make_summary(doc_id: str = "privacy-v2", **given: object) -> DocumentSummary:
+    family, _, version = doc_id.rpartition("-")
+    fields = {"family": family, "version": version, "lang": "en", "title": "Privacy", "status": "current"}
+    dates = {"valid_from": datetime(2020, 1, 1, tzinfo=UTC), "valid_to": None}
+    return DocumentSummary(doc_id=doc_id, path=f"{doc_id}.md", chunk_count=1, **{**fields, **dates, **given})
+
+
+# ---------------------------------------------------------------- figures
+
+
+def test_the_rank_is_that_of_the_first_right_hit() -> None:
+    assert first_rank([False, True, True]) == 2
+    assert first_rank([False, False]) is None
+    assert first_rank([]) is None
+
+
+def test_recall_and_mrr_keep_misses_in_the_denominator() -> None:
+    ranks = [1, 2, None, 4]
+    assert [found_within(ranks, k) for k in (1, 3, 10)] == [1, 2, 3]
+    assert quality.mean_reciprocal_rank(ranks) == pytest.approx((1 + 1 / 2 + 0 + 1 / 4) / 4)
+    assert quality.mean_reciprocal_rank([None]) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("successes", "total", "low", "high"),
+    [
+        (8, 10, 0.4902, 0.9433),
+        (0, 10, 0.0, 0.2775),
+        (10, 10, 0.7225, 1.0),
+        (81, 263, 0.2553, 0.3662),  # Newcombe 1998, table I, method 3
+        (15, 148, 0.0624, 0.1605),  # the same
+        (1, 29, 0.0061, 0.1718),  # the same
+    ],
+)
+def test_wilson_gives_published_intervals(successes: int, total: int, low: float, high: float) -> None:
+    assert quality.wilson(successes, total) == pytest.approx((low, high), abs=5e-5)
+
+
+@given(st.integers(1, 500).flatmap(lambda total: st.tuples(st.integers(0, total), st.just(total))))
+def test_wilson_holds_the_share_and_mirrors_with_it(counts: tuple[int, int]) -> None:
+    successes, total = counts
+    low, high = quality.wilson(successes, total)
+    assert 0 <= low <= successes / total <= high <= 1
+    assert quality.wilson(total - successes, total) == pytest.approx((1 - high, 1 - low), abs=1e-12)
+
+
+@pytest.mark.parametrize(("successes", "total"), [(1, 0), (0, 0), (3, 2), (-1, 2)])
+def test_wilson_refuses_what_is_no_proportion(successes: int, total: int) -> None:
+    with pytest.raises(ValueError, match=f"{successes} of {total} is no proportion"):
+        quality.wilson(successes, total)
+
+
+def test_a_rate_is_written_as_n_of_n_with_its_interval() -> None:
+    assert quality.rate(8, 10) == "8 of 10  0.800 [0.490, 0.943]"
+
+
+def test_no_case_to_measure_is_not_applicable_and_not_zero() -> None:
+    """BR-110."""
+    assert quality.table("right passage", {("keyword", "-"): []}).splitlines()[1].split("   ")[-1] == "not applicable"
+
+
+# ---------------------------------------------------------------- what is right
+
+
+def test_an_expected_id_is_a_family_or_a_doc_id() -> None:
+    document = make_summary("privacy-v2")
+    assert is_right_document(make_case(expected=("privacy",)), document)
+    assert is_right_document(make_case(expected=("privacy-v2",)), document)
+    assert not is_right_document(make_case(expected=("privacy-v1", "privac", "privacy-v")), document)
+
+
+def test_the_neighbouring_version_is_wrong_when_a_version_is_expected() -> None:
+    case = make_case(versions=("v2",))
+    assert is_right_document(case, make_summary("privacy-v2"))
+    assert not is_right_document(case, make_summary("privacy-v1"))
+    assert not is_right_document(case, make_summary("terms-v2"))
+
+
+def test_an_also_acceptable_document_needs_no_version_of_the_expected_family() -> None:
+    case = make_case(versions=("v19",), also_acceptable=("copyright",))
+    assert is_right_document(case, make_summary("copyright-v1"))
+
+
+def test_a_passage_is_right_with_one_phrase_whatever_its_case_and_white_space() -> None:
+    case = make_case(phrases=("Within 60  days", "never"))
+    assert is_right_passage(case, make_summary(), "deleted WITHIN\n60 days.")
+    assert not is_right_passage(case, make_summary(), "deleted within 6 0 days.")
+    assert not is_right_passage(case, make_summary("terms-v2"), "within 60 days")
+    assert not is_right_passage(make_case(), make_summary(), "any text")
+
+
+def test_in_force_is_the_highest_version_of_each_line_that_is_valid_at_the_instant() -> None:
+    spring, summer = datetime(2024, 3, 1, tzinfo=UTC), datetime(2024, 6, 1, tzinfo=UTC)
+    documents = [
+        make_summary("privacy-v2", valid_to=summer),
+        make_summary("privacy-v10", valid_from=summer),
+        make_summary("privacy-v9", valid_from=summer),
+        make_summary("privacy-v1", lang="bn"),
+        make_summary("terms-v1", valid_from=datetime(2025, 1, 1, tzinfo=UTC)),
+    ]
+    assert in_force(documents, spring) == {"privacy-v2", "privacy-v1"}
+    assert in_force(documents, summer) == {"privacy-v10", "privacy-v1"}
+
+
+# ---------------------------------------------------------------- a whole run
+
+
+SHOP_CASES = [
+    {"id": "now", "question": "How long do refunds take?", "expected_versions": ["v2"], "must_cite": ["9  DAYS"]},
+    {"id": "then", "question": "How long do refunds take?", "expected_versions": ["v1"], "must_cite": ["5 days"]}
+    | {"as_of": "2021-05-05"},
+    {"id": "miss", "question": "Which bikes have a bell?", "must_cite": ["bell"]},
+    {"id": "none", "question": "Do you sell boats?", "expected_doc_ids": [], "answerable": False, "must_cite": []},
+]
+
+
+def make_set(data: Path, cases: list[dict[str, object]] | None = None) -> Path:
+    corpus = data / "shop" / "corpus"
+    refund = {"doc_id": "refund", "title": "Refunds", "effective_from": "2020-01-01"}
+    write_source(corpus, "r1.md", "Refunds take 5 days.", **refund, version="v1", effective_to="2022-01-01")
+    write_source(corpus, "r2.md", "Refunds take 9 days.", **{**refund, "effective_from": "2022-01-01"}, version="v2")
+    write_source(corpus, "b1.md", "Bikes have a bell.", doc_id="bikes", title="Bikes", version="v1")
+    rows = [{"answerable": True, "expected_doc_ids": ["refund"], **case} for case in cases or SHOP_CASES]
+    text = "\n".join(json.dumps(row) for row in rows)
+    (data / "shop" / "cases.jsonl").write_text(text + "\n\n", encoding="utf-8")
+    return data
+
+
+def run(data: Path, *options: str) -> int:
+    return quality.main(["--data", str(data), "--sets", "shop", "--embedders", "toy", *options])
+
+
+def test_a_run_prints_rates_over_all_answerable_cases(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Three answerable cases, of which two can be right: the bell belongs to another document than expected."""
+    code = run(make_set(tmp_path), "--json", str(tmp_path / "out.json"))
+    printed = capsys.readouterr()
+    assert (code, printed.err) == (0, "")
+    lines = printed.out.splitlines()
+    assert "shop: 3 documents, 3 chunks, 3 answerable cases" in lines
+    rows = [re.split(" {3,}", line.strip()) for line in lines if " of 3 " in line and "hits" not in line]
+    assert [row[0] for row in rows] == ["keyword", "vector", "hybrid weighted", "hybrid rrf"] * 2
+    assert rows[0][1:] == ["-", "2 of 3  0.667 [0.208, 0.939]", "2 of 3  0.667 [0.208, 0.939]", "2 of 3  0.667"]
+    assert any(line.startswith("  hits that were not in force at the asked instant: 0 of ") for line in lines)
+    assert any(line.endswith("in 16 searches for 4 cases") for line in lines)
+    (measured,) = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))["sets"]
+    outcomes = {outcome["case_id"]: outcome for outcome in measured["runs"][0]["outcomes"]}
+    assert outcomes["then"]["hits"][0] == "refund-v1:c0"
+    assert outcomes["now"]["hits"][0] == "refund-v2:c0"
+    assert (outcomes["then"]["document_rank"], outcomes["now"]["passage_rank"]) == (1, 1)
+    assert (outcomes["miss"]["document_rank"], outcomes["miss"]["passage_rank"]) == (None, None)
+
+
+def test_a_second_run_over_the_cache_ingests_nothing_and_a_changed_file_is_seen(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, cache = make_set(tmp_path / "data"), tmp_path / "cache"
+    took = []
+    for change in (None, None, "Refunds take 10 days."):
+        if change:
+            write_source(data / "shop" / "corpus", "r2.md", change, doc_id="refund", title="Refunds", version="v2")
+        assert run(data, "--cache", str(cache)) == 0
+        took.append("ingested before" in capsys.readouterr().out)
+    assert took == [False, True, False]
+    assert len(list(cache.glob("shop-toy-*.db"))) == 2
+
+
+def test_a_case_that_raises_is_a_miss_that_is_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """BR-109: N stays, the error is printed, the exit code is 1."""
+    search = Desk.search
+
+    def failing(desk: Desk, query: str, **options: object) -> object:
+        if options["as_of"]:
+            raise RuntimeError("the disk is gone")
+        return search(desk, query, **options)
+
+    monkeypatch.setattr(Desk, "search", failing)
+    assert run(make_set(tmp_path)) == 1
+    printed = capsys.readouterr().out
+    assert printed.count("ERROR ") == 4
+    assert "  ERROR keyword -, then: RuntimeError: the disk is gone" in printed
+    assert "1 of 3  0.333" in printed
+    assert "of 2  " not in printed
+
+
+def test_a_hit_that_was_not_in_force_is_never_right_and_is_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search = Desk.search
+    monkeypatch.setattr(Desk, "search", lambda desk, query, **options: search(desk, query, **options | {"as_of": None}))
+    assert run(make_set(tmp_path, [SHOP_CASES[1] | {"expected_versions": []}])) == 1
+    printed = capsys.readouterr().out
+    assert "  NOT IN FORCE keyword -, then: refund-v2:c0" in printed
+    assert "0 of 1  0.000 [0.000, 0.793]" in printed
+    assert "1 of 1" not in printed
+
+
+def test_an_expected_document_that_the_set_does_not_have_is_an_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(make_set(tmp_path, [SHOP_CASES[0] | {"expected_doc_ids": ["refunds"]}])) == 1
+    assert "now: ValueError: no document of the set is named refunds" in capsys.readouterr().out
+
+
+def test_a_file_that_cannot_be_read_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = make_set(tmp_path)
+    (data / "shop" / "corpus" / "broken.md").write_bytes(b"caf\xe9\xff")
+    assert run(data) == 1
+    assert "  ERROR toy, broken.md: " in capsys.readouterr().out
+
+
+def test_a_line_that_is_no_case_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = make_set(tmp_path)
+    with (data / "shop" / "cases.jsonl").open("a", encoding="utf-8") as file:
+        file.write('{"id": "x"}\n')
+    assert run(data) == 1
+    assert "shop: ERROR, not measured: cases.jsonl, line 6: KeyError('question')" in capsys.readouterr().err
+
+
+def test_absent_data_is_said_with_what_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(tmp_path) == 2
+    advice = "has no shop; name the folder that holds the sets with --data or EVIDENCEDESK_EVALDATA"
+    assert advice in capsys.readouterr().err
+
+
+@pytest.mark.evaldata
+@pytest.mark.skipif(not (EVALDATA / "bn_tydi" / "cases.jsonl").is_file(), reason="the public data is not there")
+def test_real_bangla_questions_are_measured_without_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    code = quality.main(["--data", str(EVALDATA), "--sets", "bn_tydi", "--embedders", "toy", "--limit", "5"])
+    printed = capsys.readouterr().out
+    assert code == 0
+    assert "5 answerable cases" in printed
+    rows = [line for line in printed.splitlines() if line.startswith(("  keyword", "  vector", "  hybrid"))]
+    assert len(rows) == 8
+    assert all(row.count(" of 5 ") == 3 for row in rows)
