@@ -490,7 +490,7 @@ def promote(db: _Db = DEFAULT_PATH, as_json: _Json = False) -> None:
 def upgrade(db: _Db = DEFAULT_PATH, as_json: _Json = False) -> None:
     """Bring an older file up to this version, after setting a copy aside."""
     if not schema.exists(db):
-        raise DeskMissing(path=str(db))
+        raise DeskMissing(path=str(db), missing="file")
     copy = schema.upgrade(db, connections.find_driver())
     if as_json:
         _print_json({"schema": schema.HEAD, "copy": copy})

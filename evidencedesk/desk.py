@@ -16,9 +16,11 @@ from evidencedesk.documents import read_document
 from evidencedesk.embeddings import Embedder
 from evidencedesk.errors import (
     AmbiguousName,
+    EmbedderError,
     EmbedderMismatch,
     EmbedderUnavailable,
     NotFound,
+    NoVectors,
     SettingsMismatch,
     StoreFailure,
 )
@@ -62,7 +64,7 @@ class Desk:
     """
 
     def __init__(
-        self, store: Store, settings: Settings, embedder: Embedder | None, unavailable: EmbedderUnavailable | None,
+        self, store: Store, settings: Settings, embedder: Embedder | None, unavailable: EmbedderError | None,
         clock: Callable[[], datetime],
     ) -> None:  # fmt: skip
         self.store = store
@@ -96,6 +98,8 @@ class Desk:
         if chunk_chars is not None:
             require_count("chunk_chars", chunk_chars, minimum=40)
         given = None if embedder == "auto" else embeddings.resolve(embedder)
+        if given is not None:
+            embeddings.identity(given)  # an embedder that cannot say who it is leaves no file behind
         store = open_store(path, read_only=read_only, create=create, upgrade=upgrade)
         try:
             settings = _settings(store)
@@ -184,11 +188,15 @@ class Desk:
 
     def _index(self) -> Index:
         if self.embedder is None and self.settings.embedder is not None:
-            raise self._unavailable or EmbedderUnavailable(
-                embedder=str(self.settings.embedder),
-                problem="this desk was opened without it, and new text needs its vectors",
-            )
+            raise self._no_embedder()
         return Index(self.store, self.settings, self.embedder, self.now)
+
+    def _no_embedder(self) -> EmbedderError:
+        """Why there is no embedder to make vectors with."""
+        if self.settings.embedder is None:
+            return NoVectors(embedder="none", problem="")
+        problem = "this desk was opened without it"
+        return self._unavailable or EmbedderUnavailable(embedder=str(self.settings.embedder), problem=problem)
 
     # ------------------------------------------------------------ reading
 
@@ -284,10 +292,7 @@ class Desk:
         if self.embedder is None:
             if self.settings.embedder is None and mode == "hybrid":
                 return question
-            raise self._unavailable or EmbedderUnavailable(
-                embedder=str(self.settings.embedder or "none"),
-                problem="this desk was opened or made for keyword search only",
-            )
+            raise self._no_embedder()
         return retrieval.with_vector(question, self.embedder, required=mode == "vector")
 
 
@@ -306,12 +311,12 @@ def _require_settings(path: str, settings: Settings, chunk_chars: int | None) ->
             raise SettingsMismatch(path=path, setting=setting, stored=str(stored), given=str(given))
 
 
-def _own_embedder(settings: Settings) -> tuple[Embedder | None, EmbedderUnavailable | None]:
+def _own_embedder(settings: Settings) -> tuple[Embedder | None, EmbedderError | None]:
     if settings.embedder is None:
         return None, None
     try:
         return embeddings.by_identity(settings.embedder), None
-    except EmbedderUnavailable as error:
+    except (EmbedderUnavailable, EmbedderMismatch) as error:
         return None, error  # keyword search and reading still work; whatever needs vectors raises it
 
 

@@ -30,7 +30,7 @@ import yaml
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from evidencedesk.errors import EncodingError, FrontMatterError, NoContentError, SourceError
+from evidencedesk.errors import EncodingError, FrontMatterError, NoContentError, UnreadableSource
 from evidencedesk.records import STATUSES, Block, BlockKind, Section, Skipped, SourceDocument
 from evidencedesk.versions import full_doc_id, parse_instant, split_marks, version_parts
 
@@ -108,7 +108,7 @@ def find_sources(root: Path | str) -> tuple[list[str], list[Skipped]]:
 
 def read_document(root: Path | str, relative: str) -> SourceDocument:
     """Read a file as `find_sources` lists it, by the same rules; SourceError for whatever is wrong."""
-    wrong = partial(SourceError, path=_shown(relative), line=1)
+    wrong = partial(UnreadableSource, path=_shown(relative), line=1)
     top, parts = Path(root).resolve(), PurePosixPath(relative).parts
     if top.is_file() and relative == Path(root).name:
         top, parts = top.parent, (top.name,)

@@ -4,6 +4,7 @@
     ├── SourceError             a file cannot become a document (path, line)
     │   ├── FrontMatterError    its metadata block is wrong
     │   ├── EncodingError       its bytes are not UTF-8 text (byte_offset)
+    │   ├── UnreadableSource    it cannot be opened, or must not be (a link)
     │   ├── NoContentError      it holds no text
     │   └── SourceChanged       it changed between two looks of one run
     ├── DocumentConflict        two sources claim one doc_id, or one version of a line
@@ -12,6 +13,7 @@
     ├── EmbedderError
     │   ├── EmbedderMismatch    the file belongs to another embedder
     │   ├── EmbedderUnavailable the embedder is not installed here
+    │   │   └── NoVectors       the desk was made for keyword search only
     │   └── BadVectors          it returned something that is not usable vectors
     └── StoreError              the database file (path)
         ├── DriverMissing       no SQLite library here can be used
@@ -74,6 +76,10 @@ class EncodingError(SourceError):
     byte_offset: int
 
 
+class UnreadableSource(SourceError):
+    """{path}: {problem}."""
+
+
 class NoContentError(SourceError):
     """{path}: no content; nothing was stored and a former version stays as it is."""
 
@@ -112,8 +118,9 @@ class EmbedderError(EvidenceDeskError):
 
 
 class EmbedderMismatch(EmbedderError):
-    """This desk's vectors were made by {stored}, not by {given}; the two cannot be compared. Open it with
-    embedder="auto", or make a new file for {given}. Nothing was changed."""
+    """This desk's vectors were made by {stored}, not by {given}; the two cannot be compared. Search it by keyword
+    (mode="keyword", --mode keyword), open it with the embedder that made them, or make a new file for {given}.
+    Nothing was changed."""
 
     stored: str
     given: str
@@ -122,6 +129,11 @@ class EmbedderMismatch(EmbedderError):
 class EmbedderUnavailable(EmbedderError):
     """The embedder {embedder} is not available here: {problem}. Keyword search still works: mode="keyword"
     (--mode keyword)."""
+
+
+class NoVectors(EmbedderUnavailable):
+    """This desk was made for keyword search only and holds no vectors. Search it with mode="keyword" (--mode keyword),
+    or make a new file with an embedder (--embedder e5)."""
 
 
 class BadVectors(EmbedderError):
@@ -143,8 +155,10 @@ class DriverMissing(StoreError):
 
 
 class DeskMissing(StoreError):
-    """{path}: there is no such file. Check the path (--db, or EVIDENCEDESK_DB), or make one with
-    `evidencedesk ingest FOLDER --db {path}`."""
+    """{path}: there is no such {missing}. Check the path (--db, or EVIDENCEDESK_DB);
+    `evidencedesk ingest FOLDER --db {path}` makes a new desk in a folder that exists."""
+
+    missing: str
 
 
 class NotADesk(StoreError):
@@ -198,7 +212,7 @@ class DeskFull(StoreError):
 
 
 class DeskDamaged(StoreError):
-    """{path} is damaged ({problem}). Restore a backup; `evidencedesk check` says more."""
+    """{path} is damaged ({problem}). Restore a backup; what can still be read, any SQLite tool reads."""
 
     problem: str
 

@@ -63,7 +63,7 @@ def create(path: Path, driver: Driver) -> None:
     It is built beside its place and then linked into it, so no process ever sees half a schema.
     """
     if not path.parent.is_dir():
-        raise DeskMissing(path=str(path))
+        raise DeskMissing(path=str(path), missing=f"folder as {path.parent}")
     if not os.access(path.parent, os.W_OK):
         raise ReadOnlyDesk(path=str(path), problem="its folder is read-only, so no file can be made there")
     building = path.with_name(f".{path.name}.new-{os.getpid()}-{threading.get_ident()}")

@@ -500,7 +500,7 @@ def open_store(
     file = Path(path)
     if not schema.exists(file):
         if read_only or not create:
-            raise DeskMissing(path=str(file))
+            raise DeskMissing(path=str(file), missing="file")
         schema.create(file, found)
     elif upgrade and not read_only:
         schema.upgrade(file, found)

@@ -1,20 +1,18 @@
 """Reads text: words, numbers, codes and sentences, English and Bangla alike. Pure: no file, no database.
 
-Offsets are those of the text that came in. Every function takes any text, raises nothing, writes nothing and
-ends in time linear in the text's length. How a stretch is read:
+Offsets are those of the text that came in. Every function takes any text, raises nothing, writes nothing and ends in
+time linear in the text's length. How a stretch is read:
 
-- A *word* is letters with their marks and joiners, apostrophes inside it included. Hyphens and a lone slash
-  part words: `e-bike` and `and/or` are two each. A script without spaces gives one word a run; French
-  elisions (`l'homme`) are not split.
-- A *number* has decimal digits of any script. Commas, apostrophes and fixed-width spaces group (1,000 and
-  12,50,000), a plain space after one or two digits or before zeros only (`1 000`, `100 000`), so `101 102`
-  stays two. A comma that does not group is a list's comma: `1,0000` is 1 and 0. A point is a decimal point.
-  An ordinal or case ending behind it is left aside (`30th`, `২০২৪-এর`), a unit or a hyphenated word is a word
-  (`10kg`, `30-day`).
+- A *word* is letters with their marks and joiners, apostrophes inside it included. Hyphens and a lone slash part words:
+  `e-bike` and `and/or` are two each. A script without spaces gives one word a run; `l'homme` is not split.
+- A *number* has decimal digits of any script. Commas, apostrophes and fixed-width spaces group (1,000 and 12,50,000), a
+  plain space does after one or two digits or before zeros only (`1 000`, `100 000`): `101 102` stays two. A comma that
+  does not group is a list's comma: `1,0000` is 1 and 0. A point is a decimal point. An ordinal or case ending behind it
+  is left aside (`30th`, `২০২৪-এর`), a unit or a hyphenated word is a word (`10kg`, `30-day`).
 - A *range* (`5-7`, `30–60`, `2019-20`) is two numbers when it rises and nothing begins with a zero.
-- A *code* is anything else with a digit in it or joined by one of `_ @ . : &` or several slashes: `RD2-24`,
-  `v2.1.3`, `2024-01-15`, `10:30`, `24/7`, `user@example.org`, `/etc/hosts`. It gives the whole, then its
-  parts, so `rd2 24` finds `RD2–24`. A decimal after a word such as *version* or *section* is a code too.
+- A *code* is anything else with a digit in it or joined by one of `_ @ . : &` or several slashes: `RD2-24`, `v2.1.3`,
+  `2024-01-15`, `10:30`, `24/7`, `user@example.org`, `/etc/hosts`. It gives the whole, then its parts, so `rd2 24` finds
+  `RD2–24`. A decimal after a word such as *version* or *section* is a code too.
 """
 
 import re
@@ -49,8 +47,8 @@ class Token:
 class Number:
     """One quantity: [start, end) are the numeral's characters in the source, its minus sign included.
 
-    `value` is exact; a scale word after the numeral is applied (5 lakh, $3 million). `unit` is a key of UNITS
-    or None. `kind` is `range` for both ends of a range (5-7, 30 to 60).
+    `value` is exact; a scale word after the numeral is applied (5 lakh, $3 million). `unit` is a key of UNITS or None.
+    `kind` is `range` for both ends of a range (5-7, 30 to 60).
     """
 
     value: Decimal
@@ -70,25 +68,24 @@ class Span(NamedTuple):
 # --- One form for every spelling ---
 
 # Unicode's Default_Ignorable_Code_Point: joiners, soft hyphen, byte-order mark, variation selectors ...
-_IGNORABLE = (
-    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
-    "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+_IGNORABLES = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f"
+    "\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]+"
 )
-_IGNORABLES = re.compile(f"[{_IGNORABLE}]+")
 _FOREIGN_DIGIT = re.compile(r"[^\D0-9]")
 _QUOTE = "'\u2019\u02bc\uff07"
 _DASH = "\\-\u2010\u2011\u2012\u2013\u2212\uff0d"
 # Khanda ta is also typed as ta + virama (+ joiner).
-_FOLD = {0xFF01 + at: 0x21 + at for at in range(94)} | dict.fromkeys(map(ord, _QUOTE), "'")
-_FOLD |= {0x3000: " ", 0x09CE: "\u09a4\u09cd"}
+_FOLD = {0xFF01 + at: chr(0x21 + at) for at in range(94)} | {0x3000: " ", 0x09CE: "\u09a4\u09cd"}
+_FOLD |= dict.fromkeys(map(ord, _QUOTE), "'")
 
 
 def normalise(text: str) -> str:
     """Give the form in which words are compared. Idempotent.
 
-    Canonically equal spellings become one (in Bangla: U+09DC/DD/DF and base with nukta, the two-part vowel signs
-    and their halves), case is folded, default-ignorable characters go, digits and full-width forms become
-    ASCII, apostrophes straight.
+    Canonically equal spellings become one (in Bangla: U+09DC/DD/DF and base with nukta, the two-part vowel signs and
+    their halves), case is folded, default-ignorable characters go, digits and full-width forms become ASCII,
+    apostrophes straight.
     """
     if text.isascii():
         return text.lower()
@@ -104,22 +101,22 @@ def _words(listed: str) -> frozenset[str]:
 # --- Stems and stop words ---
 
 ENGLISH_STOP_WORDS = _words(
-    "a an the this that these those i you he she it we they me him her them my your his its our their is are was"
-    " were be been being am do does did have has had can could will would shall should of to in on at by for"
-    " from with as and or what which who whom whose how when where why"
+    "a an the this that these those i you he she it we they me him her them my your his its our their is are was were be"
+    " been being am do does did have has had can could will would shall should of to in on at by for from with as and or"
+    " what which who whom whose how when where why"
 )
 BANGLA_STOP_WORDS = _words(
-    "এ ও এই ওই সেই যে সে তা যা এবং আর বা এটি এটা একটি একটা তার তাঁর তাদের আমি আমার আমরা আমাদের আপনি আপনার তুমি"
-    " তোমার তিনি তারা কি কী কে কেন কোন কোথায় কখন কবে কত কীভাবে কিভাবে হয় হবে হয়েছে হয়েছিল ছিল ছিলেন আছে করে"
-    " করা করতে করেন জন্য থেকে দিয়ে সঙ্গে সাথে পারি পারে পারেন পারবেন পারব এর র তে টি টা"
+    "এ ও এই ওই সেই যে সে তা যা এবং আর বা এটি এটা একটি একটা তার তাঁর তাদের আমি আমার আমরা আমাদের আপনি আপনার"
+    " তুমি তোমার তিনি তারা কি কী কে কেন কোন কোথায় কখন কবে কত কীভাবে কিভাবে হয় হবে হয়েছে হয়েছিল ছিল ছিলেন আছে"
+    " করে করা করতে করেন জন্য থেকে দিয়ে সঙ্গে সাথে পারি পারে পারেন পারবেন পারব এর র তে টি টা"
 )
 """Bare case endings (`10%-এর`) included. Neither list holds a negation."""
 
 _IRREGULAR = {"buses": "bus", "gases": "gas", "statuses": "status", "viruses": "virus", "bonuses": "bonus"}
-_IRREGULAR |= dict(pair.split(":") for pair in _words("menus:menu news:news goods:goods customs:customs lens:lens"))
+_IRREGULAR |= {"menus": "menu", "news": "news", "goods": "goods", "customs": "customs", "lens": "lens"}
 _SILENT_E = re.compile(r"(?:ch|sh|x|ss|zz)e$")
-# The leftmost match is the longest ending. -র and -তে stand after vowels; after consonants they belong to the
-# word (বছর, ভারত + ে).
+# The leftmost match is the longest ending. -র and -তে stand after vowels; after consonants they are the word's own
+# letters (বছর, ভারত + ে).
 _BANGLA_ENDING = re.compile(
     "(?<!\u09cd)(?:গুলি|গুলো|গুলা|সমূহ|দেরকে|দের|েরা|রা|টি|টা|(?<=[\u09be-\u09cc])(?:কে|তে|র|য\u09bc)"
     "|(?<=[\u0985-\u0994\u09be-\u09cc])(?:য\u09bcের|য\u09bcে)|ের|ে|ই|ও)$"
@@ -129,8 +126,8 @@ _BANGLA_ENDING = re.compile(
 def stem(word: str) -> str:
     """Give the stem of a normalised word: English plurals and possessives, Bangla case and plural endings.
 
-    English after Harman's S-stemmer ("How effective is suffixing?", 1991), kept equal for singular and plural
-    (`cookie` and `cookies`: cooky). `can't` is `cannot`, any other n't is `not`; other apostrophes go.
+    English after Harman's S-stemmer ("How effective is suffixing?", 1991), kept equal for singular and plural (`cookie`
+    and `cookies`: cooky). `can't` is `cannot`, any other n't is `not`; other apostrophes go.
     """
     if "'" in word:
         if word.endswith("n't"):
@@ -153,19 +150,17 @@ def _bangla_stem(word: str) -> str:
     if len(letters) < 2:
         return word
     # Behind a consonant, -কে is the object's ending of long words (মানুষকে), but ক + ে of short ones (দশকে).
-    if word.endswith("কে") and len(letters) > 3:
-        word = word[:-2]
-    while ending := _BANGLA_ENDING.search(word, letters[1] + 1):
-        word = word[: ending.start()]
-    return word
+    end = len(word) - 2 if word.endswith("কে") and len(letters) > 3 else len(word)
+    while found := _BANGLA_ENDING.search(word, max(letters[1] + 1, end - 5), end):
+        end = found.start()
+    return word[:end]
 
 
 def is_stop_word(word: str) -> bool:
     """Tell whether a word, in any spelling, is too common to search for (`it's` and `you're` as well)."""
     word = normalise(word)
     head, _, clitic = word.partition("'")
-    short = clitic in {"", "s", "re", "ve", "ll", "d", "m"}
-    return (short and head in ENGLISH_STOP_WORDS) or word in BANGLA_STOP_WORDS
+    return word in BANGLA_STOP_WORDS or (head in ENGLISH_STOP_WORDS and clitic in ("", "s", "re", "ve", "ll", "d", "m"))
 
 
 # --- Words, numbers and codes ---
@@ -175,20 +170,19 @@ UNITS: Mapping[str, frozenset[str]] = {
     for unit, listed in {
         "%": "% ٪ percent pct শতাংশ পার্সেন্ট শতকরা", "second": "second sec সেকেন্ড", "minute": "minute min মিনিট",
         "hour": "hour hr ঘণ্টা ঘন্টা", "am": "am", "pm": "pm", "day": "day calendarday দিন দিবস",
-        "business day": "businessday workingday কর্মদিবস কার্যদিবস", "week": "week সপ্তাহ",
-        "month": "month মাস", "year": "year yr বছর বৎসর", "BDT": "৳ bdt tk taka টাকা",
-        "USD": "$ usd dollar ডলার", "EUR": "€ eur euro ইউরো", "GBP": "£ gbp", "JPY": "¥ jpy yen",
-        "INR": "₹ inr rs rupee রুপি", "kg": "kg kilogram কেজি", "gram": "gram গ্রাম", "mile": "mile মাইল",
+        "business day": "businessday workingday কর্মদিবস কার্যদিবস", "week": "week সপ্তাহ", "month": "month মাস",
+        "year": "year yr বছর বৎসর", "BDT": "৳ bdt tk taka টাকা", "USD": "$ usd dollar ডলার", "EUR": "€ eur euro ইউরো",
+        "GBP": "£ gbp", "JPY": "¥ jpy yen", "INR": "₹ inr rs rupee রুপি", "kg": "kg kilogram কেজি", "gram": "gram গ্রাম",
         "km": "km kilometre kilometer কিলোমিটার", "metre": "metre meter মিটার", "cm": "cm", "mm": "mm",
-        "litre": "litre liter লিটার", "MB": "mb", "GB": "gb",
+        "mile": "mile মাইল", "litre": "litre liter লিটার", "MB": "mb", "GB": "gb",
     }.items()
 }  # fmt: skip
 """Unit -> the singular words and signs read as it. A working day is not a day."""
 
 _UNIT_OF = {stem(word): unit for unit, listed in UNITS.items() for word in listed}
-_SCALES = {"k": 3, "thousand": 3, "হাজার": 3, "lakh": 5, "lac": 5, "লাখ": 5, "লক্ষ": 5, "m": 6, "mn": 6, "million": 6}
-_SCALES |= {"মিলিয়ন": 6, "crore": 7, "কোটি": 7, "b": 9, "bn": 9, "billion": 9, "বিলিয়ন": 9}
-_SCALES = {stem(normalise(word)): power for word, power in _SCALES.items()}
+_POWERS = {3: "k thousand হাজার", 5: "lakh lac লাখ লক্ষ", 6: "m mn million মিলিয়ন", 7: "crore কোটি"}
+_POWERS |= {9: "b bn billion বিলিয়ন"}
+_SCALES = {stem(word): power for power, listed in _POWERS.items() for word in _words(listed)}
 _SCALE_LETTERS = _words("k m mn b bn")
 _MONEY = "$€£৳₹¥"
 _MONEY_WORDS = _words("tk bdt usd eur gbp inr rs টাকা")
@@ -268,17 +262,17 @@ def _compound(text: str, shape: str, start: int, end: int) -> Iterator[_Piece]:
         yield from pieces
         return
     atoms = list(_ATOM.finditer(shape, start, end))
+    kinds: list[Kind] = ["word" if atom["word"] else "number" for atom in atoms]
     between = [text[a.end() : b.start()] for a, b in pairwise(atoms)]
     path = text[start] in "/~." or sum("/" in joint for joint in between) > 1
     if len(atoms) < 2:
-        for atom in atoms:  # a fraction or keycap sign behind the digits makes them another number: 2½
-            inner = bool(text[atom.end() : end].strip("_"))
-            yield _Piece("word" if atom["word"] else "number", *atom.span(), inner)
+        for kind, atom in zip(kinds, atoms, strict=True):  # a sign behind the digits makes another number: 2½
+            yield _Piece(kind, *atom.span(), kind == "number" and text[atom.end() : end].strip("_") != "")
     elif set(between) <= {".", "&"} and all(_is_one_letter(text[slice(*atom.span())]) for atom in atoms):
         yield _Piece("code", atoms[0].start(), atoms[-1].end())  # U.S. and R&D: their letters say nothing alone
-    elif not path and all(map(_BETWEEN_WORDS.fullmatch, between)) and all(atom["word"] for atom in atoms):
+    elif not path and "number" not in kinds and all(map(_BETWEEN_WORDS.fullmatch, between)):
         yield from (_Piece("word", *atom.span()) for atom in atoms)
-    elif between[0] in ("", ".") and normalise(text[slice(*atoms[0].span())]) in _MONEY_WORDS:
+    elif kinds[1] == "number" and normalise(text[start : atoms[1].start()]).removesuffix(".") in _MONEY_WORDS:
         yield _Piece("word", *atoms[0].span())  # Tk500 and Rs.500 are amounts
         yield from _compound(text, shape, atoms[1].start(), end)
     else:
@@ -297,17 +291,15 @@ def _numeric(text: str, found: re.Match[str]) -> list[_Piece]:
         return []
     glued = normalise(text[slice(*found.span("glued"))]) if found["glued"] else ""
     if glued and glued.isascii() and "." not in numerals[-1] and glued not in _ENDINGS:
-        money = spans[0][0] > 0 and text[spans[0][0] - 1] in _MONEY
+        money = found.start() > 0 and text[found.start() - 1] in _MONEY
         if stem(glued) not in _UNIT_OF and not (money and glued in _SCALE_LETTERS):
             return []
     pieces = [_Piece("number", *span) for span in spans]
-    if "." in numerals[0] and found.end("first") == found.end("rest"):
-        if _SECTION.search(text, max(0, spans[0][0] - 16), spans[0][0]):
-            pieces = [_Piece("code", *spans[0]), _Piece("number", *spans[0], True)]
-    for word in _ATOM.finditer(found.string, *found.span("rest")):
-        if normalise(text[slice(*word.span())]) not in _ENDINGS:
-            pieces.append(_Piece("word", *word.span()))
-    return pieces
+    is_bare_decimal = "." in numerals[0] and found.end("first") == found.end()
+    if is_bare_decimal and _SECTION.search(text, max(0, found.start() - 16), found.start()):
+        pieces = [_Piece("code", *spans[0]), _Piece("number", *spans[0], True)]
+    words = [_Piece("word", *word.span()) for word in _ATOM.finditer(found.string, *found.span("rest"))]
+    return pieces + [word for word in words if normalise(text[word.start : word.end]) not in _ENDINGS]
 
 
 def _rises(low: str, high: str) -> bool:
@@ -401,15 +393,16 @@ def key_words(text: str) -> list[str]:
 
 _LIST_NUMBER = re.compile(r"^[ \t]*(\d{1,3})[.)।](?=[ \t])", re.MULTILINE)
 _MONEY_BEFORE = re.compile(
-    rf"(?:(?<![A-Za-z])|(?<=US))(?P<sign>[{_MONEY}])\s?$|(?<!\w)(?<!\d )(?:{'|'.join(sorted(_MONEY_WORDS))}|শতকরা)\.?\s?$",
+    rf"(?:(?<![A-Za-z])|(?<=US))(?P<sign>[{_MONEY}])\s?$"
+    rf"|(?<!\w)(?<!\d )(?:{'|'.join(sorted(_MONEY_WORDS))}|শতকরা)\.?\s?$",
     re.I,
 )
-_UNIT_AFTER = re.compile(  # a unit or scale, also behind "30 (thirty)"
-    rf"(?:\s?\([^()\d]{{1,30}}\))?\s{{0,2}}-?(?P<unit>[%٪％]|[{_MONEY}](?!\s?\d)|per\s+cent\b"
+_UNIT_AFTER = re.compile(  # a unit or scale, also behind "30 (thirty)"; never in the next paragraph
+    rf"(?:\s?\([^()\d]{{1,30}}\))?[^\S\n]{{0,2}}\n?-?(?P<unit>[%٪％]|[{_MONEY}](?!\s?\d)|per\s+cent\b"
     rf"|(?:business|working|calendar)[\s-]days?\b|(?P<word>[ap]\.m\b|{_WORD}))",
     re.I,
 )
-_RANGE_GAP = re.compile(rf"\s*(?:[{_DASH}—]|to\b|থেকে(?=\s))\s*[{_MONEY}]?")
+_RANGE_GAP = re.compile(rf"%?\s*(?:[{_DASH}—]|to\b|থেকে(?=\s))\s*[{_MONEY}]?")
 _LIST_GAP = re.compile(rf"\s*(?:or|and|বা|ও|এবং)\s+[{_MONEY}]?")
 _UNIT_JOINT = re.compile(r"[\s.-]+")
 
@@ -417,12 +410,12 @@ _UNIT_JOINT = re.compile(r"[\s.-]+")
 def numbers(text: str) -> list[Number]:
     """List the quantities of a text in order. Dates, times, versions, dotted ids, codes and list marks are none.
 
-    Both ends of a range have its unit. Numbers in words and fractions (1/2, ½) are not read; the scales read
-    are thousand, lakh, million, crore, billion, and k, m, bn glued to an amount of money ($5m).
+    Both ends of a range have its unit. Numbers in words and fractions (1/2, ½) are not read; the scales read are
+    thousand, lakh, million, crore, billion, and k, m, bn glued to an amount of money ($5m).
     """
     marks = {mark.start(1) for mark in _LIST_NUMBER.finditer(text)}
-    found: list[Number] = []
     shape = _shape(text)
+    found: list[Number] = []
     for piece in _pieces(text, shape):
         if piece.kind == "number" and not piece.inner and piece.start not in marks:
             number = _number(text, shape, piece.start, piece.end)
@@ -456,14 +449,10 @@ def _unit(words: str) -> str | None:
 
 def _joined(first: Number, second: Number, gap: str) -> tuple[Number, Number]:
     """Mark two numbers as a range, or let the first share the second's unit, where the words between say so."""
+    shared = replace(first, unit=first.unit or second.unit)
     if _RANGE_GAP.fullmatch(gap):
-        return (
-            replace(first, unit=first.unit or second.unit, kind="range"),
-            replace(second, unit=second.unit or first.unit, kind="range"),
-        )
-    if _LIST_GAP.fullmatch(gap):
-        return replace(first, unit=first.unit or second.unit), second
-    return first, second
+        return replace(shared, kind="range"), replace(second, unit=second.unit or first.unit, kind="range")
+    return (shared if _LIST_GAP.fullmatch(gap) else first), second
 
 
 # --- Sentences ---
@@ -477,8 +466,7 @@ _BREAK = re.compile(
     rf"|(?P<stop>(?<![.!?…])[.!?…]++{_CLOSING}(?=\s|\Z))",
     re.MULTILINE,
 )
-_LAST_WORD = re.compile(r"[^\s(\[{\"'“‘«/—–]*$")
-_SPACES = re.compile(r"\s*")
+_LAST_WORD = re.compile(r"[^\s(\[{\"'“‘«/—–]*\Z")
 _ABBREVIATIONS = _words(
     "mr mrs ms dr prof st rev hon gen col capt lt sgt gov sen messrs e.g i.e eg ie cf vs viz approx ca al"
     " ড ডা মো মোঃ মোছা মি প্রফেসর অধ্যা ইঞ্জি লে"
@@ -490,10 +478,10 @@ _BEFORE_CAPITAL = _words("etc a.m p.m inc ltd co corp jr sr ইত্যাদ�
 def sentences(text: str) -> list[Span]:
     """List the sentences, trimmed of white space; together they hold every other character, once and in order.
 
-    A sentence ends at . ! ? … before white space, at a danda anywhere (and at a bar typed for one: right after
-    a Bangla letter, before white space), each with its closing quotes, brackets and attached citation marks; at
-    a blank line; before a list mark. A table row (its line begins with a bar) and a heading stand alone. A
-    newline ends nothing, nor do abbreviations, initials and list numbers.
+    A sentence ends at . ! ? … before white space, at a danda anywhere (and at a bar typed for one: right after a Bangla
+    letter, before white space), each with its closing quotes, brackets and attached citation marks; at a blank line;
+    before a list mark. A table row (its line begins with a bar) and a heading stand alone. A newline ends nothing, nor
+    do abbreviations, initials and list numbers.
     """
     spans: list[Span] = []
     begin = 0
@@ -511,10 +499,9 @@ def _ends_sentence(text: str, found: re.Match[str]) -> bool:
     dot = found.start()
     if found.lastgroup != "stop" or text[dot] != "." or text.startswith((".", "!", "?", "…"), dot + 1):
         return found.lastgroup != "mark"
-    last, spaces = _LAST_WORD.search(text, max(0, dot - 24), dot), _SPACES.match(text, found.end())
-    word = last[0] if last else ""
-    following = text[spaces.end() : spaces.end() + 1] if spaces else ""
+    word = _LAST_WORD.findall(text, max(0, dot - 24), dot)[0]
     key = normalise(word)
+    following = text[found.end() : found.end() + 80].lstrip()[:1]
     if key in _BEFORE_NUMBER:
         return not following.isdigit()
     if key in _BEFORE_CAPITAL:
@@ -525,26 +512,24 @@ def _ends_sentence(text: str, found: re.Match[str]) -> bool:
 
 # --- Scripts ---
 
-_SCRIPT_OF_NAME = {
-    "LATIN": "Latn", "BENGALI": "Beng", "DEVANAGARI": "Deva", "ARABIC": "Arab", "CYRILLIC": "Cyrl", "GREEK": "Grek",
-    "HEBREW": "Hebr", "ARMENIAN": "Armn", "GEORGIAN": "Geor", "GURMUKHI": "Guru", "GUJARATI": "Gujr", "ORIYA": "Orya",
-    "TAMIL": "Taml", "TELUGU": "Telu", "KANNADA": "Knda", "MALAYALAM": "Mlym", "SINHALA": "Sinh", "THAI": "Thai",
-    "LAO": "Laoo", "TIBETAN": "Tibt", "MYANMAR": "Mymr", "KHMER": "Khmr", "ETHIOPIC": "Ethi", "HANGUL": "Hang",
-    "HIRAGANA": "Jpan", "KATAKANA": "Jpan", "CJK": "Hani",
-}  # fmt: skip
+_NAMES = """
+LATIN Latn|BENGALI Beng|DEVANAGARI Deva|ARABIC Arab|CYRILLIC Cyrl|GREEK Grek|HEBREW Hebr|ARMENIAN Armn|GEORGIAN Geor
+GURMUKHI Guru|GUJARATI Gujr|ORIYA Orya|TAMIL Taml|TELUGU Telu|KANNADA Knda|MALAYALAM Mlym|SINHALA Sinh|THAI Thai
+LAO Laoo|TIBETAN Tibt|MYANMAR Mymr|KHMER Khmr|ETHIOPIC Ethi|HANGUL Hang|HIRAGANA Jpan|KATAKANA Jpan|CJK Hani
+"""
+_SCRIPT_OF_NAME = dict(map(str.split, re.findall(r"[^|\n]+", _NAMES)))
 _SAME_SCRIPT = {"Hans": "Hani", "Hant": "Hani", "Hira": "Jpan", "Kana": "Jpan", "Kore": "Hang"}
+_LANGUAGES = """
+Latn en de fr es it pt nl sv da nb nn no fi is et lv lt pl cs sk sl hr bs ro hu tr az sq ga cy eu ca gl id ms vi tl sw
+Beng bn as|Deva hi mr ne sa mai|Arab ar fa ur ps sd ug ckb|Cyrl ru uk be bg mk sr kk ky mn tg|Grek el|Guru pa|Hebr he yi
+Armn hy|Geor ka|Gujr gu|Orya or|Taml ta|Telu te|Knda kn|Mlym ml|Sinh si|Thai th|Laoo lo|Tibt bo dz|Mymr my|Khmr km
+Ethi am ti|Hang ko|Jpan ja|Hani zh yue
+"""
 _SCRIPT_OF_LANGUAGE = {
     language: script
-    for script, listed in {
-        "Latn": "en de fr es it pt nl sv da nb nn no fi is et lv lt pl cs sk sl hr bs ro hu tr az sq ga cy eu ca gl"
-        " id ms vi tl fil sw af so uz la eo mt lb",
-        "Beng": "bn as", "Deva": "hi mr ne sa kok mai", "Arab": "ar fa ur ps sd ug ckb", "Grek": "el", "Guru": "pa",
-        "Cyrl": "ru uk be bg mk sr kk ky mn tg", "Hebr": "he yi", "Armn": "hy", "Geor": "ka", "Gujr": "gu", "Orya": "or",
-        "Taml": "ta", "Telu": "te", "Knda": "kn", "Mlym": "ml", "Sinh": "si", "Thai": "th", "Laoo": "lo", "Tibt": "bo dz",
-        "Mymr": "my", "Khmr": "km", "Ethi": "am ti", "Hang": "ko", "Jpan": "ja", "Hani": "zh yue",
-    }.items()
-    for language in listed.split()
-}  # fmt: skip
+    for script, *languages in map(str.split, re.findall(r"[^|\n]+", _LANGUAGES))
+    for language in languages
+}
 
 
 def scripts(text: str) -> frozenset[str]:
@@ -552,13 +537,9 @@ def scripts(text: str) -> frozenset[str]:
 
     Kana is `Jpan`, every kind of Han `Hani`; a letter of a script that is not known here counts as nothing.
     """
-    words = {
-        text[piece.start : piece.end]
-        for piece in _pieces(text, _shape(text))
-        if piece.kind == "word" and not piece.inner
-    }
-    found = {_script_of_letter(char) for char in set("".join(map(normalise, words)))}
-    return frozenset(script for script in found if script)
+    plain = (piece for piece in _pieces(text, _shape(text)) if piece.kind == "word" and not piece.inner)
+    letters = set("".join(map(normalise, {text[piece.start : piece.end] for piece in plain})))
+    return frozenset(script for script in map(_script_of_letter, letters) if script)
 
 
 @lru_cache(maxsize=1 << 12)
