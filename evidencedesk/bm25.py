@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from evidencedesk.models import LexicalTotalsRow, PostingRow, TermRow, table_of
 from evidencedesk.records import Passage, SourceDocument, require_count
-from evidencedesk.store import Scope, Snapshot, Store, chunks, documents, in_lists, open_store
+from evidencedesk.store import Scope, Snapshot, Store, chunk_ids, chunks, documents, in_lists, open_store
 from evidencedesk.text import tokens
 
 K1 = 1.2
@@ -381,7 +381,7 @@ class BM25:
         require_count("k", k)
         with self._desk.store.read() as snapshot:
             found = match(snapshot.connection, tokens(query), self._scope(snapshot))
-            ids = snapshot.chunk_ids(found.chunk_keys.tolist())
+            ids = chunk_ids(snapshot.connection, found.chunk_keys.tolist())
             named = [
                 (self._names.get(ids[key], ids[key]), score)
                 for key, score in zip(found.chunk_keys.tolist(), found.scores.tolist(), strict=True)

@@ -94,7 +94,10 @@ class _Tally:
 
     def count(self, doc_id: str, written: _Written) -> None:
         self.actions[doc_id] = written.action
-        for change in written.changes:
+        self.note_changes(written.changes)
+
+    def note_changes(self, changes: Iterable[StatusChange]) -> None:
+        for change in changes:
             (self.superseded.add if change.after == "superseded" else self.superseded.discard)(change.doc_id)
 
     def fail(self, path: str, error: EvidenceDeskError) -> None:
@@ -155,6 +158,8 @@ class Index:
         claims = _without_conflicts(every_claim, tally)
         if dry_run:
             return self._rehearse(folder, root_name, paths, claims, tally, progress)
+        if self._something_is_due():
+            tally.note_changes(self.promote())
         for done, claim in enumerate(claims, 1):
             with _failures_of(claim.path, tally):
                 if self._is_unchanged(claim, root_name):
@@ -178,6 +183,7 @@ class Index:
         would_embed: set[str] = set()
         try:
             with self.store.write("rehearsing") as transaction:
+                tally.note_changes(_apply_due(transaction, self.now()))
                 for done, claim in enumerate(claims, 1):
                     with _failures_of(claim.path, tally):
                         prepared = self._prepare(_read_again(folder, claim), root)
@@ -200,6 +206,11 @@ class Index:
             return changes
 
     # ------------------------------------------------------------ before the lock
+
+    def _something_is_due(self) -> bool:
+        """Whether time alone has changed what is in force; an unchanged folder is otherwise no reason to write."""
+        with self.store.read() as snapshot:
+            return snapshot.scope_at(None, self.now()).as_of is not None
 
     def _is_unchanged(self, claim: _Claim, root: str) -> bool:
         """Whether the file holds just this text from just this place, with a vector for every chunk."""

@@ -20,7 +20,7 @@ from evidencedesk import bm25, vectors
 from evidencedesk.embeddings import Embedder, EmbedderIdentity, embed_in_batches, identity
 from evidencedesk.errors import BadVectors, EmbedderMismatch
 from evidencedesk.records import Chunk, EmptyReason, Hit, Hits, Mode
-from evidencedesk.store import Scope, Snapshot
+from evidencedesk.store import Scope, Snapshot, chunk_ids
 from evidencedesk.text import Token, analyse, script_of_language, scripts
 from evidencedesk.versions import parse_instant
 
@@ -154,7 +154,7 @@ def _best(snapshot: Snapshot, score_of: Mapping[int, float], depth: int) -> list
     if len(score_of) > depth:
         floor = sorted(score_of.values(), reverse=True)[depth - 1]
         score_of = {key: score for key, score in score_of.items() if score >= floor}
-    ids = snapshot.chunk_ids(score_of)
+    ids = chunk_ids(snapshot.connection, score_of)
     return sorted(score_of, key=lambda key: (-score_of[key], ids[key]))[:depth]
 
 

@@ -268,16 +268,6 @@ class Snapshot:
                 found[row.chunk_key] = StoredChunk(chunk, row.title)
         return found
 
-    def chunk_ids(self, keys: Iterable[int]) -> dict[int, str]:
-        """Chunk ids by key."""
-        found: dict[int, str] = {}
-        for some in in_lists(keys):
-            query = (
-                sa.select(chunks.c.chunk_key, chunk_id).join_from(chunks, documents).where(chunks.c.chunk_key.in_(some))
-            )
-            found.update((key, name) for key, name in self.connection.execute(query))
-        return found
-
     def holds_chunks(self, scope: Scope, *, filtered: bool = True) -> bool:
         """Whether any chunk is in scope; `filtered=False` leaves language and family out."""
         query = sa.select(sa.literal(1)).select_from(chunks).join(documents).where(scope.in_force())
@@ -334,6 +324,15 @@ class StoredChunk:
 
     chunk: Chunk
     title: str
+
+
+def chunk_ids(connection: sa.Connection, keys: Iterable[int]) -> dict[int, str]:
+    """Chunk ids by key."""
+    found: dict[int, str] = {}
+    for some in in_lists(keys):
+        query = sa.select(chunks.c.chunk_key, chunk_id).join_from(chunks, documents).where(chunks.c.chunk_key.in_(some))
+        found.update((key, name) for key, name in connection.execute(query))
+    return found
 
 
 def in_lists(values: Iterable[_T]) -> Iterator[list[_T]]:

@@ -101,14 +101,14 @@ def _words(listed: str) -> frozenset[str]:
 # --- Stems and stop words ---
 
 ENGLISH_STOP_WORDS = _words(
-    "a an the this that these those i you he she it we they me him her them my your his its our their is are was were be"
-    " been being am do does did have has had can could will would shall should of to in on at by for from with as and or"
-    " what which who whom whose how when where why"
+    "a an the this that these those i you he she it we they me him her them my your his its our their is are was were"
+    " be been being am do does did have has had can could will would shall should of to in on at by for from with as"
+    " and or what which who whom whose how when where why"
 )
 BANGLA_STOP_WORDS = _words(
     "এ ও এই ওই সেই যে সে তা যা এবং আর বা এটি এটা একটি একটা তার তাঁর তাদের আমি আমার আমরা আমাদের আপনি আপনার"
-    " তুমি তোমার তিনি তারা কি কী কে কেন কোন কোথায় কখন কবে কত কীভাবে কিভাবে হয় হবে হয়েছে হয়েছিল ছিল ছিলেন আছে"
-    " করে করা করতে করেন জন্য থেকে দিয়ে সঙ্গে সাথে পারি পারে পারেন পারবেন পারব এর র তে টি টা"
+    " তুমি তোমার তিনি তারা কি কী কে কেন কোন কোথায় কখন কবে কত কীভাবে কিভাবে হয় হবে হয়েছে হয়েছিল ছিল ছিলেন"
+    " আছে করে করা করতে করেন জন্য থেকে দিয়ে সঙ্গে সাথে পারি পারে পারেন পারবেন পারব এর র তে টি টা"
 )
 """Bare case endings (`10%-এর`) included. Neither list holds a negation."""
 
@@ -204,7 +204,7 @@ _GROUPED = (
 _NUMBER = rf"(?:(?:{_GROUPED}|\d++)(?:\.\d++)?+|\.\d++)"
 _JOINED = rf"(?:{_GROUPED}\w*+|[^\W{_MARK}]\w*+)"
 _RUN = re.compile(  # whatever hangs together
-    rf"(?:(?<![^\s\"'`(\[])[.~]?/(?=\w)|(?<![\w.])\.(?=\d))?"
+    rf"(?:(?<![^\s\"'`“‘«(\[])[.~]?/(?=\w)|(?<![\w.])\.(?=\d))?"
     rf"{_JOINED}(?:(?:://|::|[.:/@&{_QUOTE}{_DASH}．／：＠]){_JOINED})*+"
 )
 _IS_WORD, _IS_NUMBER = re.compile(_WORD).fullmatch, re.compile(_NUMBER).fullmatch
@@ -280,7 +280,7 @@ def _compound(text: str, shape: str, start: int, end: int) -> Iterator[_Piece]:
 
 
 def _is_one_letter(word: str) -> bool:
-    return sum(map(str.isalpha, word)) == 1
+    return sum(map(str.isalpha, normalise(word))) == 1
 
 
 def _numeric(text: str, found: re.Match[str]) -> list[_Piece]:
@@ -385,7 +385,7 @@ def tokens(text: str) -> list[str]:
 
 
 def key_words(text: str) -> list[str]:
-    """List the distinct stemmed words by first occurrence: no numbers, no codes, no stop words."""
+    """List the distinct stemmed words by first occurrence, those inside codes too: no numbers, no stop words."""
     return list(dict.fromkeys(term for term, piece in _terms(text) if piece.kind == "word"))
 
 

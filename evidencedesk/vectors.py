@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 
 from evidencedesk.models import VectorRow, table_of
-from evidencedesk.store import Scope, chunk_id, chunks, documents, in_lists
+from evidencedesk.store import Scope, chunk_ids, chunks, documents, in_lists
 
 _vectors = table_of(VectorRow)
 _SLACK = 1e-5
@@ -52,8 +52,8 @@ def nearest(
     """
     distance = sa.func.vec_distance_cosine(_vectors.c.embedding, to_blob(question), type_=sa.Float)
     query = (
-        sa.select(chunks.c.chunk_key, chunk_id.label("chunk_id"), _vectors.c.embedding, distance.label("distance"))
-        .join_from(chunks, documents)
+        sa.select(chunks.c.chunk_key, distance.label("distance"))
+        .join_from(documents, chunks)
         .join(_vectors, sa.and_(_vectors.c.text_hash == chunks.c.text_hash, _vectors.c.embedder_key == embedder_key))
         .where(scope.in_force(), scope.passes())
         .order_by(sa.text("distance"))
@@ -65,27 +65,29 @@ def nearest(
         if len(rows) < limit or rows[-1].distance - rows[k - 1].distance > _SLACK:
             break
         limit *= 2
-    exact = [(cosine(row.embedding, question), row.chunk_id, row.chunk_key) for row in rows]
-    exact.sort(key=lambda found: (-found[0], found[1]))
-    return [(key, value) for value, _, key in exact[:k]]
+    exact = cosines(connection, embedder_key, (row.chunk_key for row in rows), question)
+    ids = chunk_ids(connection, exact)
+    return sorted(exact.items(), key=lambda found: (-found[1], ids[found[0]]))[:k]
 
 
 def cosines(
     connection: sa.Connection, embedder_key: int, chunk_keys: Iterable[int], question: NDArray[np.float32]
 ) -> dict[int, float]:
     """Exact cosines of the question with given chunks, by chunk key; a chunk without a vector is left out."""
+    # Two look-ups by key, not one join: without statistics SQLite may walk all vectors to join them.
     found: dict[int, float] = {}
     for some in in_lists(chunk_keys):
-        query = (
-            sa.select(chunks.c.chunk_key, _vectors.c.embedding)
-            .join_from(
-                chunks,
-                _vectors,
-                sa.and_(_vectors.c.text_hash == chunks.c.text_hash, _vectors.c.embedder_key == embedder_key),
-            )
-            .where(chunks.c.chunk_key.in_(some))
+        hash_of = connection.execute(
+            sa.select(chunks.c.chunk_key, chunks.c.text_hash).where(chunks.c.chunk_key.in_(some))
         )
-        found.update((key, cosine(blob, question)) for key, blob in connection.execute(query))
+        keys_of: dict[str, list[int]] = {}
+        for key, text_hash in hash_of:
+            keys_of.setdefault(text_hash, []).append(key)
+        query = sa.select(_vectors.c.text_hash, _vectors.c.embedding).where(
+            _vectors.c.embedder_key == embedder_key, _vectors.c.text_hash.in_(keys_of)
+        )
+        for text_hash, blob in connection.execute(query):
+            found.update(dict.fromkeys(keys_of[text_hash], cosine(blob, question)))
     return found
 
 

@@ -510,3 +510,17 @@ def test_what_cannot_be_looked_at_is_not_missing(tmp_path: Path, monkeypatch: py
         assert desk.ingest(tmp_path).missing == ()
         monkeypatch.setattr(index, "find_sources", lambda _root: ([], []))
         assert desk.ingest(tmp_path).missing == ("a-v1", "b-v1")
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_an_ingest_of_an_unchanged_folder_applies_what_has_come_due(tmp_path: Path, dry_run: bool) -> None:
+    clock = Clock(datetime(2026, 1, 1, tzinfo=UTC))
+    write_source(tmp_path, "1.md", "Old.", doc_id="rule-v1", effective_from="2025-01-01")
+    write_source(tmp_path, "2.md", "New.", doc_id="rule-v2", effective_from="2026-02-01")
+    with open_desk(clock=clock) as desk:
+        desk.ingest(tmp_path)
+        clock.advance(days=60)
+        report = desk.ingest(tmp_path, dry_run=dry_run)
+        assert (report.unchanged, report.superseded) == (("rule-v1", "rule-v2"), ("rule-v1",))
+        statuses = [d.status for d in desk.documents()]
+        assert statuses == (["current", "scheduled"] if dry_run else ["superseded", "current"])

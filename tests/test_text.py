@@ -74,7 +74,7 @@ def test_the_version_is_text_so_that_a_file_can_remember_it() -> None:
         ("৩০", "30"),
         ("٣٠", "30"),
         (f"{BOM}re{SOFT_HYPHEN}turn", "return"),
-        (f"উৎসব", f"উত্{ZWJ}সব"),
+        ("উৎসব", f"উত্{ZWJ}সব"),
     ],
 )
 def test_spellings_of_one_word_have_one_form(written: str, same: str) -> None:
@@ -126,7 +126,8 @@ def test_no_negation_is_lost() -> None:
     ]  # fmt: skip
     assert tokens("can't") == tokens("can’t") == ["cannot"]
     assert tokens("don't isn’t won't") == ["not", "not", "not"]
-    assert tokens("না নেই নয় নি নাই ছাড়া হয়নি") == [normalise(word) for word in "না নেই নয় নি নাই ছাড়া হয়নি".split()]
+    bangla = "না নেই নয় নি নাই ছাড়া হয়নি"
+    assert tokens(bangla) == normalise(bangla).split()
 
 
 def test_other_apostrophes_do_not_part_a_word() -> None:
@@ -151,8 +152,8 @@ def test_a_token_says_where_it_stands_and_what_it_is() -> None:
 
 def test_the_stop_lists_are_short_and_keep_what_carries_meaning() -> None:
     assert {"you", "can", "a", "an", "the", "of", "be", "for", "to", "it", "is"} <= ENGLISH_STOP_WORDS
-    kept = "up after back within before not no never cannot without না নেই নয় নি মধ্যে পরে ছাড়া".split()
-    assert not any(map(is_stop_word, kept))
+    kept = "up after back within before not no never cannot without না নেই নয় নি মধ্যে পরে ছাড়া"
+    assert not any(map(is_stop_word, kept.split()))
     assert all(map(is_stop_word, ["The", "THE", "it's", "এবং", "হয়", "হ\u09af\u09bc"]))
     assert len(ENGLISH_STOP_WORDS) < 100
     assert len(BANGLA_STOP_WORDS) < 100
@@ -209,10 +210,9 @@ def test_bangla_case_and_number_endings_are_stripped(bare: str, inflected: str) 
     assert {stem(normalise(word)) for word in inflected.split()} == {stem(normalise(bare))}
 
 
-@pytest.mark.parametrize("word", ["ঘর", "তার", "মাটি", "কোটি", "না", "বই", "ভাই", "ঘণ্টা", "থেকে"])
+@pytest.mark.parametrize("word", ["ঘর", "তার", "মাটি", "কোটি", "না", "বই", "ভাই", "ঘণ্টা"])
 def test_a_short_bangla_word_keeps_what_looks_like_an_ending(word: str) -> None:
-    assert len(stem(word)) >= len(word) - 1
-    assert stem(word) == word or word == "থেকে"
+    assert stem(word) == word
 
 
 # --- Codes
@@ -532,6 +532,7 @@ def test_normalise_is_idempotent_and_knows_canonical_equality(text: str) -> None
 @given(texts)
 @example("5-" + "a'" * 40 + "1")
 @example("tk." * 40 + "5")
+@example("a.한")
 def test_tokens_do_not_depend_on_the_normal_form(text: str) -> None:
     """BR-49: a document in NFC and one in NFD have the same terms, numbers and scripts."""
     composed, decomposed = unicodedata.normalize("NFC", text), unicodedata.normalize("NFD", text)
