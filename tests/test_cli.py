@@ -22,7 +22,8 @@ from builders import Clock, markdown, open_desk, write_source
 from typer.testing import CliRunner, Result
 
 from evidencedesk import Desk, __version__, connections, embeddings, schema
-from evidencedesk.cli import _entry, app, json_value
+from evidencedesk.cli import app
+from evidencedesk.cli.printing import _entry, json_value
 from evidencedesk.connections import open_database
 from evidencedesk.records import Failed, Hits, Stale, StatusChange
 

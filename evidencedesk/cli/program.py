@@ -1,44 +1,39 @@
-"""The command line: a thin door onto Desk. It opens the file, calls one verb, prints, and sets the exit code.
-
-What is asked for goes to stdout: words for people, or the records as JSON. Everything else (notes, the
-progress bar, errors) goes to stderr.
-"""
+"""The program: options, commands, exit codes."""
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import fields, is_dataclass
-from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.cells import cell_len
 from typer.core import TyperGroup
 
 from evidencedesk import __version__, connections, embeddings, retrieval, schema
+from evidencedesk.cli.printing import (
+    NOTES,
+    print_aside,
+    print_chunk,
+    print_document,
+    print_hit,
+    print_ingest_report,
+    print_json,
+    print_summaries,
+    print_table,
+    print_text,
+    print_update_report,
+    progress_bar,
+    why_nothing,
+)
 from evidencedesk.desk import Desk
 from evidencedesk.errors import DeskMissing, EvidenceDeskError
-from evidencedesk.index import Progress
 from evidencedesk.records import (
-    Chunk,
-    Document,
-    DocumentSummary,
-    Failed,
-    Hit,
-    Hits,
     IngestProgress,
-    IngestReport,
     Mode,
-    Skipped,
     Status,
-    UpdateReport,
 )
 from evidencedesk.retrieval import Fusion
 
@@ -48,204 +43,6 @@ DONE, ERROR, USAGE, ABSTAINED, DONE_WITH_FAILURES, INTERRUPTED, READER_GONE = 0,
 DEFAULT_PATH = Path("desk.db")
 _MOST_HITS = 1_000_000_000  # SQLite's integers end, so -k does too
 _CHUNK_ID = re.compile(r":c[0-9]+$")  # no doc_id ends so: it ends with its version or its language
-# A document must not steer the terminal. U+FFFD stands for control characters, save line ends and tabs.
-_CONTROLS: dict[int, str | None] = dict.fromkeys([*range(32), *range(127, 160)], "\ufffd")
-_CONTROLS |= {ord("\n"): "\n", ord("\t"): "\t", ord("\r"): None}
-
-
-# ---------------------------------------------------------------- records as JSON
-
-
-def json_value(value: object) -> Any:
-    """Give a record as what `json.dumps` takes, under the same field names.
-
-    Instants become ISO 8601 in UTC with Z, tuples lists. TypeError for an object that is no part of a record.
-    """
-    if value is None or isinstance(value, str | bool | int | float):
-        return value
-    # Before sequences: Hits is both, and its reason must not be lost.
-    if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: json_value(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, datetime):
-        return value.astimezone(UTC).isoformat().removesuffix("+00:00") + "Z"
-    if isinstance(value, date):
-        return value.isoformat()
-    if isinstance(value, Path):
-        return str(value)
-    if isinstance(value, Mapping):
-        return {str(key): json_value(held) for key, held in value.items()}
-    if isinstance(value, Sequence):
-        return [json_value(held) for held in value]
-    raise TypeError(f"{type(value).__name__} is no part of a record: {value!r}")
-
-
-def _print_json(value: object) -> None:
-    typer.echo(json.dumps(json_value(value), ensure_ascii=False, indent=2))
-
-
-# ---------------------------------------------------------------- words for people
-
-
-def _printable(text: str) -> str:
-    return text.translate(_CONTROLS)
-
-
-def _print(text: str = "") -> None:
-    typer.echo(_printable(text))
-
-
-def _print_aside(text: str) -> None:
-    """One line on stderr."""
-    typer.echo(" ".join(_printable(text).splitlines()), err=True)
-
-
-def _print_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print columns, as wide as they need to be: neither a terminal nor a pipe gets anything cut or folded."""
-    lines = [headings, *([_printable(cell) for cell in row] for row in rows)]
-    widths = [max(cell_len(cell) for cell in column) for column in zip(*lines, strict=True)]
-    for *cells, last in lines:
-        padded = [cell + " " * (width - cell_len(cell)) for cell, width in zip(cells, widths, strict=False)]
-        _print("  ".join([*padded, last]))
-
-
-def _instant(instant: datetime | None) -> str:
-    """Write an instant for people: UTC, to the second; a day's first instant as the day alone."""
-    if instant is None:
-        return "open"
-    plain = f"{instant.astimezone(UTC):%Y-%m-%d %H:%M:%SZ}"
-    return plain.removesuffix(" 00:00:00Z")
-
-
-def _validity(start: datetime, end: datetime | None) -> str:
-    return f"from {_instant(start)}" + ("" if end is None else f" until {_instant(end)}")
-
-
-def _print_summaries(summaries: Sequence[DocumentSummary]) -> None:
-    _print_table(
-        ("doc_id", "version", "lang", "status", "valid from", "valid to", "chunks", "title"),
-        (
-            (s.doc_id, s.version, s.lang, s.status, _instant(s.valid_from), _instant(s.valid_to),
-             str(s.chunk_count), s.title)
-            for s in summaries
-        ),
-    )  # fmt: skip
-
-
-_OUTCOMES = ("added", "updated", "unchanged", "superseded", "missing", "withdrawn", "skipped", "failed")
-
-
-def _print_ingest_report(report: IngestReport) -> None:
-    if report.dry_run:
-        _print("dry run: nothing was written; a real run would give")
-    for outcome in _OUTCOMES:
-        entries = getattr(report, outcome)
-        _print(f"{outcome:<14} {len(entries):>6}")
-        if outcome != "unchanged":
-            for entry in entries:
-                _print(f"  {_entry(entry)}")
-    _print(f"{'texts embedded':<14} {report.embedded:>6}")
-    for note in report.notes:
-        _print(f"note: {note}")
-    if not any(getattr(report, outcome) for outcome in _OUTCOMES):
-        _print("note: the folder holds no Markdown or text file")
-
-
-def _entry(entry: str | Skipped | Failed) -> str:
-    if isinstance(entry, Skipped):
-        return f"{entry.path}: {entry.reason}"
-    if isinstance(entry, Failed):
-        place = entry.path if entry.line is None else f"{entry.path}, line {entry.line}"
-        # Most messages name the place themselves.
-        return entry.error if entry.error.startswith(entry.path) else f"{place}: {entry.error}"
-    return entry
-
-
-def _print_update_report(report: UpdateReport) -> None:
-    _print(f"{report.action}: {report.doc_id} is {report.status}; texts embedded: {report.embedded}")
-    for doc_id in report.superseded:
-        _print(f"superseded: {doc_id}")
-    for note in report.notes:
-        _print(f"note: {note}")
-
-
-def _print_hit(rank: int, hit: Hit) -> None:
-    status = "" if hit.chunk.status == "current" else f"  ({hit.chunk.status})"
-    _print(f"{rank}. {hit.label}{status}")
-    cosine = "none" if hit.cosine is None else f"{hit.cosine:.4f}"
-    _print(
-        f"   score {hit.score:.4f}  bm25 {hit.bm25:.4f} (rank {hit.keyword_rank or '-'})"
-        f"  cosine {cosine} (rank {hit.vector_rank or '-'})  {hit.chunk.location.path}"
-    )
-    # Flush left and whole, so that it can be quoted as it stands.
-    _print(hit.chunk.text)
-    _print()
-
-
-def _why_nothing(hits: Hits, as_of: str | None, filters: Mapping[str, str | None]) -> str:
-    when = "now" if as_of is None else f"as of {as_of}"
-    given = " ".join(f"{option} {value}" for option, value in filters.items() if value is not None)
-    if hits.reason == "no_terms":
-        return "the question holds no word or number to search for; words such as `the` do not count"
-    if hits.reason == "nothing_in_force":
-        return f"no document is in force {when}; `evidencedesk documents` lists what there is"
-    return f"nothing in force {when} matches the question" + (f" with {given}" if given else "")
-
-
-def _print_chunk(chunk: Chunk, title: str) -> None:
-    _print(retrieval.label(chunk, title))
-    _print(f"{chunk.status}, version {chunk.version}, lang {chunk.lang}, {chunk.location.path}")
-    _print()
-    _print(chunk.text)
-
-
-def _print_document(document: Document) -> None:
-    _print(f"{document.title} [{document.doc_id}]")
-    _print(f"{document.status}, valid {_validity(document.valid_from, document.valid_to)}")
-    _print(f"version {document.version}, lang {document.lang}, family {document.family}, {document.path}")
-    for key, value in document.metadata.items():
-        plain = value if isinstance(value, str) else json.dumps(json_value(value), ensure_ascii=False)
-        _print(f"{key}: {plain}")
-    for chunk in document.chunks:
-        _print()
-        _print(retrieval.label(chunk, document.title))
-        _print(chunk.text)
-
-
-@contextmanager
-def _progress_bar() -> Iterator[Progress]:
-    """Show a bar on stderr where that is a terminal; what it gives is to be called after each file."""
-    from rich.console import Console
-    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as Bar
-    from rich.table import Column
-
-    path_column = Column(no_wrap=True, overflow="ellipsis", ratio=1)
-    columns = (
-        BarColumn(bar_width=20),
-        TextColumn("{task.fields[counts]}", markup=False),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[path]}", markup=False, table_column=path_column),
-    )
-    console = Console(stderr=True)
-    with Bar(*columns, console=console, expand=True, transient=True, disable=not sys.stderr.isatty()) as bar:
-        task = bar.add_task("ingest", total=None, counts="reading the folder", path="")
-
-        def draw(progress: IngestProgress) -> None:
-            done, total = progress.files_done, progress.files_total
-            counts = f"{done}/{total} files, {progress.texts_embedded} texts embedded"
-            bar.update(task, total=total, completed=done, counts=counts, path=_printable(progress.path))
-
-        yield draw
-
-
-class _Notes(logging.Handler):
-    """Shows the library's warnings as notes on stderr."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        _print_aside(f"note: {record.getMessage()}")
-
-
-_notes = _Notes()
 
 
 # ---------------------------------------------------------------- the program
@@ -262,10 +59,10 @@ class _Commands(TyperGroup):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(READER_GONE) from None
         except KeyboardInterrupt:
-            _print_aside("interrupted")
+            print_aside("interrupted")
             raise typer.Exit(INTERRUPTED) from None
         except (EvidenceDeskError, OSError, ValueError) as error:
-            _print_aside(f"error: {error}")
+            print_aside(f"error: {error}")
             raise typer.Exit(ERROR) from error
 
 
@@ -340,7 +137,7 @@ def _embedder_option(name: str) -> str:
 
 def _version_option(wanted: bool) -> None:
     if wanted:
-        _print(f"evidencedesk {__version__}")
+        print_text(f"evidencedesk {__version__}")
         raise typer.Exit(DONE)
 
 
@@ -368,7 +165,7 @@ def _program(
         bool, typer.Option("--version", callback=_version_option, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    logging.getLogger("evidencedesk").addHandler(_notes)
+    logging.getLogger("evidencedesk").addHandler(NOTES)
 
 
 def _open_to_read(db: Path, embedder: str = "none") -> Desk:
@@ -419,7 +216,7 @@ def ingest(
     latest: IngestProgress | None = None
     with Desk.open(place, embedder=embedder, create=not dry_run, chunk_chars=chunk_chars) as desk:
         try:
-            with _progress_bar() as draw:
+            with progress_bar() as draw:
 
                 def note(progress: IngestProgress) -> None:
                     nonlocal latest
@@ -428,12 +225,12 @@ def ingest(
 
                 report = desk.ingest(folder, root=root, dry_run=dry_run, progress=note)
         except KeyboardInterrupt:
-            _print_aside(_interrupted(latest, dry_run=dry_run))
+            print_aside(_interrupted(latest, dry_run=dry_run))
             raise typer.Exit(INTERRUPTED) from None
     if as_json:
-        _print_json(report)
+        print_json(report)
     else:
-        _print_ingest_report(report)
+        print_ingest_report(report)
     if report.failed:
         raise typer.Exit(DONE_WITH_FAILURES)
 
@@ -463,9 +260,9 @@ def update(
     with Desk.open(db, embedder=embedder, create=False) as desk:
         report = desk.update_document(file)
     if as_json:
-        _print_json(report)
+        print_json(report)
     else:
-        _print_update_report(report)
+        print_update_report(report)
 
 
 @app.command(epilog=_examples("evidencedesk promote --db shop.db"))
@@ -478,12 +275,12 @@ def promote(db: _Db = DEFAULT_PATH, as_json: _Json = False) -> None:
     with Desk.open(db, embedder="none", create=False) as desk:
         changes = desk.promote()
     if as_json:
-        _print_json(changes)
+        print_json(changes)
         return
     for change in changes:
-        _print(f"{change.doc_id}: {change.before} -> {change.after}")
+        print_text(f"{change.doc_id}: {change.before} -> {change.after}")
     if not changes:
-        _print("nothing has come due")
+        print_text("nothing has come due")
 
 
 @app.command(epilog=_examples("evidencedesk upgrade --db shop.db"))
@@ -493,11 +290,11 @@ def upgrade(db: _Db = DEFAULT_PATH, as_json: _Json = False) -> None:
         raise DeskMissing(path=str(db), missing="file")
     copy = schema.upgrade(db, connections.find_driver())
     if as_json:
-        _print_json({"schema": schema.HEAD, "copy": copy})
+        print_json({"schema": schema.HEAD, "copy": copy})
     elif copy is None:
-        _print(f"{db} has schema {schema.HEAD} already; nothing was written")
+        print_text(f"{db} has schema {schema.HEAD} already; nothing was written")
     else:
-        _print(f"{db} has schema {schema.HEAD} now; as it was before, it is kept in {copy}")
+        print_text(f"{db} has schema {schema.HEAD} now; as it was before, it is kept in {copy}")
 
 
 # ---------------------------------------------------------------- commands that read
@@ -542,16 +339,16 @@ def search(
         most = min(k, _MOST_HITS)
         hits = desk.search(query, k=most, mode=mode, as_of=as_of, lang=lang, family=family, fusion=fusion)
     if as_json:
-        _print_json(hits)
+        print_json(hits)
     else:
         for note in hits.notes:
-            _print_aside(f"note: {note}")
+            print_aside(f"note: {note}")
         if hits.mode != mode and not hits.notes:
-            _print_aside("note: this desk has no embedder; searched by keyword")
+            print_aside("note: this desk has no embedder; searched by keyword")
         for rank, hit in enumerate(hits, 1):
-            _print_hit(rank, hit)
+            print_hit(rank, hit)
         if not hits:
-            _print(f"nothing found: {_why_nothing(hits, as_of, {'--lang': lang, '--family': family})}")
+            print_text(f"nothing found: {why_nothing(hits, as_of, {'--lang': lang, '--family': family})}")
     if not hits:
         raise typer.Exit(ABSTAINED)
 
@@ -579,15 +376,15 @@ def show(
         if _CHUNK_ID.search(name):
             chunk = desk.chunk(name)
             if as_json:
-                _print_json(chunk)
+                print_json(chunk)
             else:
-                _print_chunk(chunk, desk.document(chunk.doc_id).title)
+                print_chunk(chunk, desk.document(chunk.doc_id).title)
             return
         document = desk.document(name, lang=lang)
     if as_json:
-        _print_json(document)
+        print_json(document)
     else:
-        _print_document(document)
+        print_document(document)
 
 
 @app.command(epilog=_examples("evidencedesk documents", "evidencedesk documents --status superseded --json"))
@@ -601,11 +398,11 @@ def documents(
     with _open_to_read(db) as desk:
         found = desk.documents(status=status, lang=lang)
     if as_json:
-        _print_json(found)
+        print_json(found)
     elif found:
-        _print_summaries(found)
+        print_summaries(found)
     else:
-        _print("no documents")
+        print_text("no documents")
 
 
 @app.command(epilog=_examples("evidencedesk history kc-returns", "evidencedesk history kc-returns --lang bn"))
@@ -619,9 +416,9 @@ def history(
     with _open_to_read(db) as desk:
         versions = desk.history(family, lang=lang)
     if as_json:
-        _print_json(versions)
+        print_json(versions)
     else:
-        _print_summaries(versions)
+        print_summaries(versions)
 
 
 @app.command(epilog=_examples("evidencedesk stale"))
@@ -633,11 +430,11 @@ def stale(db: _Db = DEFAULT_PATH, as_json: _Json = False) -> None:
     with _open_to_read(db) as desk:
         rows = desk.staleness()
     if as_json:
-        _print_json(rows)
+        print_json(rows)
     elif rows:
-        _print_table(("doc_id", "version", "problem"), ((s.doc_id, s.version, s.problem) for s in rows))
+        print_table(("doc_id", "version", "problem"), ((s.doc_id, s.version, s.problem) for s in rows))
     else:
-        _print("every document is the newest of its text")
+        print_text("every document is the newest of its text")
 
 
 @app.command(epilog=_examples("evidencedesk check", "evidencedesk check --db shop.db --json"))
@@ -650,12 +447,12 @@ def check(db: _Db = DEFAULT_PATH, as_json: _Json = False) -> None:
     with _open_to_read(db) as desk:
         report = desk.check()
     if as_json:
-        _print_json(report)
+        print_json(report)
     else:
         for name, fact in report.facts.items():
-            _print(f"{name:<14} {fact}")
+            print_text(f"{name:<14} {fact}")
         for problem in report.problems:
-            _print(f"problem: {problem.kind}: {problem.subject}: {problem.detail}; {problem.next_step}")
-        _print(f"problems found: {len(report.problems)}")
+            print_text(f"problem: {problem.kind}: {problem.subject}: {problem.detail}; {problem.next_step}")
+        print_text(f"problems found: {len(report.problems)}")
     if not report.ok:
         raise typer.Exit(ERROR)

@@ -1,0 +1,239 @@
+"""What the command prints: records as JSON, or words and tables for people."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.cells import cell_len
+
+from evidencedesk import retrieval
+from evidencedesk.index import Progress
+from evidencedesk.records import (
+    Chunk,
+    Document,
+    DocumentSummary,
+    Failed,
+    Hit,
+    Hits,
+    IngestProgress,
+    IngestReport,
+    Skipped,
+    UpdateReport,
+)
+
+# A document must not steer the terminal. U+FFFD stands for control characters, save line ends and tabs.
+_CONTROLS: dict[int, str | None] = dict.fromkeys([*range(32), *range(127, 160)], "\ufffd")
+_CONTROLS |= {ord("\n"): "\n", ord("\t"): "\t", ord("\r"): None}
+
+# ---------------------------------------------------------------- records as JSON
+
+
+def json_value(value: object) -> Any:
+    """Give a record as what `json.dumps` takes, under the same field names.
+
+    Instants become ISO 8601 in UTC with Z, tuples lists. TypeError for an object that is no part of a record.
+    """
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    # Before sequences: Hits is both, and its reason must not be lost.
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: json_value(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat().removesuffix("+00:00") + "Z"
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {str(key): json_value(held) for key, held in value.items()}
+    if isinstance(value, Sequence):
+        return [json_value(held) for held in value]
+    raise TypeError(f"{type(value).__name__} is no part of a record: {value!r}")
+
+
+def print_json(value: object) -> None:
+    """Print a record as JSON on stdout."""
+    typer.echo(json.dumps(json_value(value), ensure_ascii=False, indent=2))
+
+
+# ---------------------------------------------------------------- words for people
+
+
+def _printable(text: str) -> str:
+    return text.translate(_CONTROLS)
+
+
+def print_text(text: str = "") -> None:
+    """Print text on stdout, without what would steer the terminal."""
+    typer.echo(_printable(text))
+
+
+def print_aside(text: str) -> None:
+    """One line on stderr."""
+    typer.echo(" ".join(_printable(text).splitlines()), err=True)
+
+
+def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print columns, as wide as they need to be: neither a terminal nor a pipe gets anything cut or folded."""
+    lines = [headings, *([_printable(cell) for cell in row] for row in rows)]
+    widths = [max(cell_len(cell) for cell in column) for column in zip(*lines, strict=True)]
+    for *cells, last in lines:
+        padded = [cell + " " * (width - cell_len(cell)) for cell, width in zip(cells, widths, strict=False)]
+        print_text("  ".join([*padded, last]))
+
+
+def _instant(instant: datetime | None) -> str:
+    """Write an instant for people: UTC, to the second; a day's first instant as the day alone."""
+    if instant is None:
+        return "open"
+    plain = f"{instant.astimezone(UTC):%Y-%m-%d %H:%M:%SZ}"
+    return plain.removesuffix(" 00:00:00Z")
+
+
+def _validity(start: datetime, end: datetime | None) -> str:
+    return f"from {_instant(start)}" + ("" if end is None else f" until {_instant(end)}")
+
+
+def print_summaries(summaries: Sequence[DocumentSummary]) -> None:
+    """Print documents as a table."""
+    print_table(
+        ("doc_id", "version", "lang", "status", "valid from", "valid to", "chunks", "title"),
+        (
+            (s.doc_id, s.version, s.lang, s.status, _instant(s.valid_from), _instant(s.valid_to),
+             str(s.chunk_count), s.title)
+            for s in summaries
+        ),
+    )  # fmt: skip
+
+
+_OUTCOMES = ("added", "updated", "unchanged", "superseded", "missing", "withdrawn", "skipped", "failed")
+
+
+def print_ingest_report(report: IngestReport) -> None:
+    """Print the counts of an ingest, and what they count."""
+    if report.dry_run:
+        print_text("dry run: nothing was written; a real run would give")
+    for outcome in _OUTCOMES:
+        entries = getattr(report, outcome)
+        print_text(f"{outcome:<14} {len(entries):>6}")
+        if outcome != "unchanged":
+            for entry in entries:
+                print_text(f"  {_entry(entry)}")
+    print_text(f"{'texts embedded':<14} {report.embedded:>6}")
+    for note in report.notes:
+        print_text(f"note: {note}")
+    if not any(getattr(report, outcome) for outcome in _OUTCOMES):
+        print_text("note: the folder holds no Markdown or text file")
+
+
+def _entry(entry: str | Skipped | Failed) -> str:
+    if isinstance(entry, Skipped):
+        return f"{entry.path}: {entry.reason}"
+    if isinstance(entry, Failed):
+        place = entry.path if entry.line is None else f"{entry.path}, line {entry.line}"
+        # Most messages name the place themselves.
+        return entry.error if entry.error.startswith(entry.path) else f"{place}: {entry.error}"
+    return entry
+
+
+def print_update_report(report: UpdateReport) -> None:
+    """Print what an update did."""
+    print_text(f"{report.action}: {report.doc_id} is {report.status}; texts embedded: {report.embedded}")
+    for doc_id in report.superseded:
+        print_text(f"superseded: {doc_id}")
+    for note in report.notes:
+        print_text(f"note: {note}")
+
+
+def print_hit(rank: int, hit: Hit) -> None:
+    """Print a hit: its label, the parts of its score, its text."""
+    status = "" if hit.chunk.status == "current" else f"  ({hit.chunk.status})"
+    print_text(f"{rank}. {hit.label}{status}")
+    cosine = "none" if hit.cosine is None else f"{hit.cosine:.4f}"
+    print_text(
+        f"   score {hit.score:.4f}  bm25 {hit.bm25:.4f} (rank {hit.keyword_rank or '-'})"
+        f"  cosine {cosine} (rank {hit.vector_rank or '-'})  {hit.chunk.location.path}"
+    )
+    # Flush left and whole, so that it can be quoted as it stands.
+    print_text(hit.chunk.text)
+    print_text()
+
+
+def why_nothing(hits: Hits, as_of: str | None, filters: Mapping[str, str | None]) -> str:
+    """Say in words why a search found nothing."""
+    when = "now" if as_of is None else f"as of {as_of}"
+    given = " ".join(f"{option} {value}" for option, value in filters.items() if value is not None)
+    if hits.reason == "no_terms":
+        return "the question holds no word or number to search for; words such as `the` do not count"
+    if hits.reason == "nothing_in_force":
+        return f"no document is in force {when}; `evidencedesk documents` lists what there is"
+    return f"nothing in force {when} matches the question" + (f" with {given}" if given else "")
+
+
+def print_chunk(chunk: Chunk, title: str) -> None:
+    """Print one chunk with its label and standing."""
+    print_text(retrieval.label(chunk, title))
+    print_text(f"{chunk.status}, version {chunk.version}, lang {chunk.lang}, {chunk.location.path}")
+    print_text()
+    print_text(chunk.text)
+
+
+def print_document(document: Document) -> None:
+    """Print a document: its standing, then its chunks."""
+    print_text(f"{document.title} [{document.doc_id}]")
+    print_text(f"{document.status}, valid {_validity(document.valid_from, document.valid_to)}")
+    print_text(f"version {document.version}, lang {document.lang}, family {document.family}, {document.path}")
+    for key, value in document.metadata.items():
+        plain = value if isinstance(value, str) else json.dumps(json_value(value), ensure_ascii=False)
+        print_text(f"{key}: {plain}")
+    for chunk in document.chunks:
+        print_text()
+        print_text(retrieval.label(chunk, document.title))
+        print_text(chunk.text)
+
+
+@contextmanager
+def progress_bar() -> Iterator[Progress]:
+    """Show a bar on stderr where that is a terminal; what it gives is to be called after each file."""
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bar
+    from rich.table import Column
+
+    path_column = Column(no_wrap=True, overflow="ellipsis", ratio=1)
+    columns = (
+        BarColumn(bar_width=20),
+        TextColumn("{task.fields[counts]}", markup=False),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[path]}", markup=False, table_column=path_column),
+    )
+    console = Console(stderr=True)
+    with Bar(*columns, console=console, expand=True, transient=True, disable=not sys.stderr.isatty()) as bar:
+        task = bar.add_task("ingest", total=None, counts="reading the folder", path="")
+
+        def draw(progress: IngestProgress) -> None:
+            done, total = progress.files_done, progress.files_total
+            counts = f"{done}/{total} files, {progress.texts_embedded} texts embedded"
+            bar.update(task, total=total, completed=done, counts=counts, path=_printable(progress.path))
+
+        yield draw
+
+
+class Notes(logging.Handler):
+    """Shows the library's warnings as notes on stderr."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        print_aside(f"note: {record.getMessage()}")
+
+
+NOTES = Notes()
+"""One handler, however often the program starts."""
