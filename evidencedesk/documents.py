@@ -42,6 +42,7 @@ MAX_FRONT_MATTER_VALUES = 10_000
 """Counted with aliases followed, so that a few lines cannot stand for millions of values."""
 
 _KNOWN_KEYS = ("doc_id", "family", "title", "version", "lang", "status", "effective_from", "effective_to")
+_KNOWN_BY_LETTERS = {key.replace("_", ""): key for key in _KNOWN_KEYS}
 _SUFFIX = re.compile(r"\.(md|markdown|txt)$", re.I)
 _LINE = re.compile(r"(?!\Z)([^\n]*?)(?:\r?\n|\Z)")
 _KEY_LINE = re.compile(r"[A-Za-z_][\w-]*[ \t]*:(?:\s|$)")
@@ -73,7 +74,7 @@ def line_spans(source: str) -> tuple[tuple[int, int], ...]:
 def find_sources(root: Path | str) -> tuple[list[str], list[Skipped]]:
     """List the sources below `root` by relative POSIX path, and what was left out with the reason.
 
-    Paths are NFC and sorted. Hidden files and folders and other kinds of file are left out without a word. A
+    Paths are NFC and sorted. Hidden files and folders are left out without a word. A
     root that is a file is its own only source. FileNotFoundError when there is nothing at `root`.
     """
     top = Path(root).resolve()
@@ -92,10 +93,10 @@ def find_sources(root: Path | str) -> tuple[list[str], list[Skipped]]:
         visible = {name for name in folders + files if not name.startswith(".")}
         sources = {name for name in visible.intersection(files) if _SUFFIX.search(name)}
         folders[:] = sorted(visible.intersection(folders))
-        for name in sorted({*folders, *sources}):
+        for name in sorted(visible):
             place = Path(folder, name)
             path = _shown(place.relative_to(top).as_posix())
-            reason = _refusal(top, place)
+            reason = _refusal(top, place) if name in folders or name in sources else "not a Markdown or text file"
             if reason is None and path in found:
                 reason = "another file has this name in another Unicode form"
             if reason:
@@ -233,6 +234,7 @@ def parse_document(source: str, path: str) -> SourceDocument:
         effective_from=effective_from,
         effective_to=effective_to,
         metadata={key: value for key, value in front.items() if key not in _KNOWN_KEYS},
+        named_by_path="doc_id" not in front,
     )
 
 
@@ -309,8 +311,8 @@ def _read_front_matter(source: str, path: str) -> tuple[int, dict[str, Any], dic
         mark = getattr(error, "problem_mark", None)
         raise wrong(line=mark.line + 2 if mark else 1, problem=problem) from error
     for key, value in values.items():
-        line, meant = key_lines[key], key.lower().replace("-", "_")
-        if meant not in _KNOWN_KEYS:
+        line, meant = key_lines[key], _KNOWN_BY_LETTERS.get(re.sub(r"[\W_]", "", key.lower()))
+        if meant is None:
             continue
         if key != meant:
             raise wrong(line=line, problem=f"the key {key!r} must be written {meant}")
@@ -328,6 +330,10 @@ def _front_matter_lines(source: str, path: str) -> int:
     wrong = partial(FrontMatterError, path=path)
     blank = len(source) - len(source.lstrip())
     if not re.match(r"---[ \t]*[\r\n]", source[blank:]):
+        opening = itertools.takewhile(lambda text: not re.match(r"#|```|~~~", text), source.split("\n")[:30])
+        for number, text in enumerate(opening, 1):
+            if re.match(r"\W*doc_id[ \t]*[:=]", text):
+                raise wrong(line=number, problem="this looks like metadata, but the file does not begin with ---")
         return 0
     line, lines = source.count("\n", 0, blank) + 1, source[blank:].split("\n")
     if lines[0].strip() != "---":

@@ -15,6 +15,7 @@
     │   ├── EmbedderUnavailable the embedder is not installed here
     │   │   └── NoVectors       the desk was made for keyword search only
     │   └── BadVectors          it returned something that is not usable vectors
+    │       └── NothingToEmbed  a zero vector
     └── StoreError              the database file (path)
         ├── DriverMissing       no SQLite library here can be used
         ├── DeskMissing         there is no file at that path
@@ -114,7 +115,7 @@ class EmbedderError(EvidenceDeskError):
     """The embedder {embedder} failed: {problem}."""
 
     embedder: str
-    problem: str
+    problem: str = ""
 
 
 class EmbedderMismatch(EmbedderError):
@@ -140,6 +141,10 @@ class BadVectors(EmbedderError):
     """The embedder {embedder} gave {problem} for {subject}; nothing was written."""
 
     subject: str
+
+
+class NothingToEmbed(BadVectors):
+    """The embedder {embedder} found nothing to embed in {subject} and gave a zero vector; nothing was written."""
 
 
 class StoreError(EvidenceDeskError):

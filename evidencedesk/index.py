@@ -7,10 +7,10 @@ transaction everything is looked at again, because another process may have writ
 from __future__ import annotations
 
 import hashlib
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
@@ -20,18 +20,22 @@ from numpy.typing import NDArray
 from evidencedesk import bm25, vectors
 from evidencedesk.chunking import chunk_document
 from evidencedesk.documents import find_sources, read_document
-from evidencedesk.embeddings import Embedder, EmbedderIdentity, embed_in_batches
+from evidencedesk.embeddings import Embedder, embed_in_batches, identity
 from evidencedesk.errors import (
+    DeskDamaged,
     DocumentConflict,
     EmbedderError,
     EmbedderMismatch,
     EmbedderUnavailable,
     EvidenceDeskError,
+    NoContentError,
     SourceChanged,
     SourceError,
     StoreError,
+    UnreadableSource,
 )
 from evidencedesk.records import (
+    EmbedderIdentity,
     Failed,
     IngestProgress,
     IngestReport,
@@ -44,7 +48,7 @@ from evidencedesk.records import (
 )
 from evidencedesk.store import Settings, Snapshot, Store, StoredDocument, Transaction, content_hash
 from evidencedesk.text import tokens
-from evidencedesk.versions import version_sort_key
+from evidencedesk.versions import full_doc_id, version_sort_key
 
 Progress = Callable[[IngestProgress], None]
 
@@ -107,8 +111,19 @@ class _Tally:
         return tuple(doc_id for doc_id, done in self.actions.items() if done == action)
 
 
-class _RolledBack(Exception):
-    pass
+@dataclass(frozen=True, slots=True)
+class _StandIn:
+    """Takes the embedder's place in a dry run, whose vectors are thrown away with the copy they are written to."""
+
+    name: str
+    dimension: int
+    fingerprint: str
+    languages: frozenset[str] | None = None
+
+    def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        return np.ones((len(texts), self.dimension), dtype=np.float32)
+
+    embed_queries = embed_documents
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +133,6 @@ class Index:
     store: Store
     settings: Settings
     embedder: Embedder | None
-    now: Callable[[], datetime]
 
     def update(self, source: SourceDocument) -> UpdateReport:
         """Store one document, replacing what its doc_id held before, in one transaction. Writes.
@@ -126,7 +140,10 @@ class Index:
         DocumentConflict when another doc_id holds that version of the line; BadVectors or EmbedderError when the
         embedder fails. On any error nothing was written.
         """
+        _require_consistent(source)
         prepared = self._prepare(source, root=None)
+        if source.named_by_path:
+            self._refuse_second_name(source)
         new_vectors = self._embed(prepared)
         with self.store.write(f"storing {source.doc_id}") as transaction:
             written = self._write(transaction, prepared, new_vectors)
@@ -149,68 +166,88 @@ class Index:
         An error of the store itself (disk full, locked) ends the run; what was committed stays. FileNotFoundError
         when there is no such folder.
         """
-        root_name = (
-            (folder.resolve().name if folder.is_dir() else folder.resolve().parent.name) if root is None else root
-        )
+        if dry_run:
+            return self._rehearse(folder, root, progress)
+        place = folder.resolve()
+        root_name = root if root is not None else place.name if folder.is_dir() else place.parent.name
         paths, skipped = find_sources(folder)
         tally = _Tally(skipped=list(skipped))
         every_claim = _read_claims(folder, paths, tally)
         claims = _without_conflicts(every_claim, tally)
-        if dry_run:
-            return self._rehearse(folder, root_name, paths, claims, tally, progress)
-        if self._something_is_due():
+        with self.store.read() as snapshot:
+            something_is_due = snapshot.something_is_due
+        if something_is_due:
             tally.note_changes(self.promote())
         for done, claim in enumerate(claims, 1):
+
+            def report_progress(embedded: int, done: int = done - 1, path: str = claim.path) -> None:
+                if progress is not None:
+                    progress(IngestProgress(done, len(claims), tally.embedded + embedded, path))
+
             with _failures_of(claim.path, tally):
                 if self._is_unchanged(claim, root_name):
                     tally.actions[claim.doc_id] = "unchanged"
                 else:
                     prepared = self._prepare(_read_again(folder, claim), root_name)
-                    new_vectors = self._embed(prepared)
+                    new_vectors = self._embed(prepared, report_progress)
+                    tally.embedded += len(new_vectors)
                     with self.store.write(f"storing {claim.doc_id}") as transaction:
                         tally.count(claim.doc_id, self._write(transaction, prepared, new_vectors))
-                    tally.embedded += len(new_vectors)
-            if progress is not None:
-                progress(IngestProgress(done, len(claims), tally.embedded, claim.path))
+            report_progress(0, done)
         with self.store.read() as snapshot:
-            return _report(snapshot, root_name, paths, claims, tally, dry_run=False)
+            missing = () if folder.is_file() else _missing(snapshot, root_name, paths, every_claim, tally)
+            return _report(snapshot, claims, tally, missing)
 
-    def _rehearse(
-        self, folder: Path, root: str, paths: Sequence[str], claims: Sequence[_Claim], tally: _Tally,
-        progress: Progress | None,
-    ) -> IngestReport:  # fmt: skip
-        """Do everything but embed in one transaction and roll it back: the same steps give the same report."""
-        would_embed: set[str] = set()
-        try:
-            with self.store.write("rehearsing") as transaction:
-                tally.note_changes(_apply_due(transaction, self.now()))
-                for done, claim in enumerate(claims, 1):
-                    with _failures_of(claim.path, tally):
-                        prepared = self._prepare(_read_again(folder, claim), root)
-                        would_embed |= self._missing(transaction, prepared.text_hashes)
-                        tally.count(claim.doc_id, self._write(transaction, prepared, None))
-                    if progress is not None:
-                        progress(IngestProgress(done, len(claims), len(would_embed), claim.path))
-                tally.embedded = len(would_embed)
-                report = _report(transaction, root, paths, claims, tally, dry_run=True)
-                raise _RolledBack
-        except _RolledBack:
-            return report
+    def _rehearse(self, folder: Path, root: str | None, progress: Progress | None) -> IngestReport:
+        """The same run on a private copy of the file, with a stand-in that embeds nothing."""
+        with self.store.private_copy() as copy:
+            known = self.settings.embedder
+            stand_in = None if known is None else _StandIn(known.name, known.dimension, known.fingerprint)
+            rehearsal = replace(self, store=copy, embedder=stand_in)
+            return replace(rehearsal.ingest(folder, root=root, progress=progress), dry_run=True)
 
     def promote(self) -> tuple[StatusChange, ...]:
         """Apply what has come due since the last write: scheduled documents begin, others end. Writes."""
         with self.store.write("promoting") as transaction:
-            now = self.now()
-            changes = _apply_due(transaction, now)
-            transaction.note_next_change(now)
+            changes = _apply_due(transaction)
+            if changes:
+                transaction.note_next_change()
             return changes
+
+    def compact(self) -> None:
+        """Make everything anew that is derived from documents and chunks, and give unused space back. Writes.
+
+        Statuses and validities, hashes, the lexical index and its statistics, views and indexes, in one transaction;
+        vectors that are damaged are dropped, so that the next ingest makes them again.
+        """
+        with self.store.write("compacting") as transaction:
+            terms_of: dict[int, list[str]] = {}
+            for doc_key, _ in transaction.content_hashes():
+                for key, (chunk, _, _) in transaction.derived_chunks(doc_key).items():
+                    terms_of[key] = tokens(chunk.indexed_text)
+                    transaction.set_derived(key, _text_hash(chunk.indexed_text), len(terms_of[key]))
+            for family, lang in transaction.lines():
+                transaction.settle_line(family, lang)
+            bm25.rebuild(transaction, terms_of)
+            if self.settings.embedder_key is not None and self.settings.embedder is not None:
+                vectors.drop_damaged(
+                    transaction.connection, self.settings.embedder_key, self.settings.embedder.dimension
+                )
+            transaction.note_next_change()
+            transaction.restore_schema_objects()
+        self.store.database.vacuum()
 
     # ------------------------------------------------------------ before the lock
 
-    def _something_is_due(self) -> bool:
-        """Whether time alone has changed what is in force; an unchanged folder is otherwise no reason to write."""
+    def _refuse_second_name(self, source: SourceDocument) -> None:
+        """A file without a doc_id is named by its path in the folder it is ingested from, which a bare path lacks."""
         with self.store.read() as snapshot:
-            return snapshot.scope_at(None, self.now()).as_of is not None
+            for path in snapshot.paths_ending_in(source.path):
+                raise UnreadableSource(
+                    path=source.path, line=1,
+                    problem=f"it has no doc_id, and may be {path}, which was ingested from its folder; write a doc_id "
+                    "into its front matter, or ingest the folder again",
+                )  # fmt: skip
 
     def _is_unchanged(self, claim: _Claim, root: str) -> bool:
         """Whether the file holds just this text from just this place, with a vector for every chunk."""
@@ -226,18 +263,25 @@ class Index:
 
     def _prepare(self, source: SourceDocument, root: str | None) -> _Prepared:
         passages = chunk_document(source, self.settings.max_chunk_chars)
+        if not passages:
+            raise NoContentError(path=source.path, line=1, problem="no content")
         texts = [passage.indexed_text for passage in passages]
-        hashes = tuple(hashlib.sha256(text.encode("utf-8")).hexdigest() for text in texts)
-        return _Prepared(source, passages, hashes, tuple(tokens(text) for text in texts), root)
+        return _Prepared(source, passages, tuple(map(_text_hash, texts)), tuple(tokens(text) for text in texts), root)
 
     def _missing(self, snapshot: Snapshot, text_hashes: Iterable[str]) -> set[str]:
         if self.settings.embedder_key is None:
             return set()
         return vectors.missing(snapshot.connection, self.settings.embedder_key, text_hashes)
 
-    def _embed(self, prepared: _Prepared) -> dict[str, NDArray[np.float32]]:
-        """Unit vectors, by text hash, of those texts that the file holds no vector of. Writes nothing."""
+    def _embed(
+        self, prepared: _Prepared, on_progress: Callable[[int], None] | None = None
+    ) -> dict[str, NDArray[np.float32]]:
+        """Unit vectors, by text hash, of those texts that the file holds no vector of. Writes nothing.
+
+        What could not be stored is not embedded: a conflict is found before.
+        """
         with self.store.read() as snapshot:
+            _refuse_conflict(snapshot, prepared.source, prepared.root)
             missing = self._missing(snapshot, prepared.text_hashes)
         if not missing:
             return {}
@@ -246,42 +290,44 @@ class Index:
                 embedder=str(self.settings.embedder),
                 problem="this desk was opened without it, and new text needs vectors",
             )
-        first = {
-            text_hash: n for n, text_hash in reversed(list(enumerate(prepared.text_hashes))) if text_hash in missing
-        }
-        places = sorted(first.values())
+        given = identity(self.embedder)
+        if given != self.settings.embedder:
+            stored = str(self.settings.embedder)
+            raise EmbedderMismatch(embedder=str(given), stored=stored, given=str(given))
+        places = {text_hash: n for n, text_hash in enumerate(prepared.text_hashes) if text_hash in missing}
         made = embed_in_batches(
             self.embedder,
-            [prepared.passages[n].indexed_text for n in places],
-            [f"{prepared.source.doc_id}:c{n}" for n in places],
+            [prepared.passages[n].indexed_text for n in places.values()],
+            [f"{prepared.source.doc_id}:c{n}" for n in places.values()],
+            on_progress=on_progress,
         )
-        return {prepared.text_hashes[n]: vector for n, vector in zip(places, made, strict=True)}
+        return dict(zip(places, made, strict=True))
 
     # ------------------------------------------------------------ inside the transaction
 
     def _write(
-        self, transaction: Transaction, prepared: _Prepared, new_vectors: Mapping[str, NDArray[np.float32]] | None
+        self, transaction: Transaction, prepared: _Prepared, new_vectors: Mapping[str, NDArray[np.float32]]
     ) -> _Written:
-        """Store a document, its postings and vectors, and settle its line; `new_vectors` None: a rehearsal."""
-        source, now = prepared.source, self.now()
+        """Store a document, its postings and vectors, and settle its line."""
+        source = prepared.source
         self._same_settings(transaction)
-        _refuse_conflict(transaction, source)
-        due = _apply_due(transaction, now)
+        _refuse_conflict(transaction, source, prepared.root)
+        due = _apply_due(transaction)
         former = transaction.stored(source.doc_id)
         root, path = prepared.root, source.path
         if root is None:
             root, path = ("", path) if former is None else (former.root, former.path)
-        if new_vectors is not None and self.settings.embedder_key is not None:
+        if self.settings.embedder_key is not None:
             vectors.put(transaction.connection, self.settings.embedder_key, new_vectors)
             if self._missing(transaction, prepared.text_hashes):
-                raise EmbedderError(
-                    embedder=str(self.settings.embedder), problem="vectors vanished while it worked; run it again"
-                )
-        if former is not None and former.content_hash == content_hash(source.source):
+                problem = "another process dropped vectors meanwhile; run it again"
+                raise EmbedderError(embedder=str(self.settings.embedder), problem=problem)
+        if former is not None and former.content_hash == content_hash(source):
             moved = (former.root, former.path) != (root, path)
             if moved:
                 transaction.move(former.doc_key, root=root, path=path)
-            transaction.note_next_change(now)
+            if due:
+                transaction.note_next_change()
             return _Written("updated" if moved else "unchanged", former.status, due)
         if former is not None:
             if former.status == "current":
@@ -291,65 +337,87 @@ class Index:
             (passage, text_hash, len(terms))
             for passage, text_hash, terms in zip(prepared.passages, prepared.text_hashes, prepared.terms, strict=True)
         ]
-        keys = transaction.put_document(replace(source, path=path), counted, root=root, now=now)
+        keys = transaction.put_document(replace(source, path=path), counted, root=root)
         bm25.add_chunks(transaction.connection, dict(zip(keys, prepared.terms, strict=True)))
         lines = {(source.family, source.lang)} | ({(former.family, former.lang)} if former is not None else set())
-        changes = [change for family, lang in sorted(lines) for change in _settle(transaction, family, lang, now)]
-        transaction.note_next_change(now)
-        stored = transaction.stored(source.doc_id)
-        if stored is None:
-            raise LookupError(source.doc_id)
+        changes = [change for family, lang in sorted(lines) for change in bm25.settle_line(transaction, family, lang)]
+        transaction.note_next_change()
+        status = next(
+            d.status for d in transaction.stored_in_line(source.family, source.lang) if d.doc_id == source.doc_id
+        )
         if former is not None:
             # Its row was judged anew, which is a change only where the outcome differs from what it was.
             changes = [c for c in changes if c.doc_id != source.doc_id or c.after != former.status]
-        return _Written("added" if former is None else "updated", stored.status, (*due, *changes))
+        return _Written("added" if former is None else "updated", status, (*due, *changes))
 
     def _same_settings(self, transaction: Transaction) -> None:
         """Another process may have given the file another embedder since it was opened."""
-        settings = transaction.settings()
+        settings = transaction.settings
         if settings is None or settings.embedder != self.settings.embedder:
             stored = "none" if settings is None else str(settings.embedder)
             given = str(self.settings.embedder)
-            raise EmbedderMismatch(embedder=given, problem="", stored=stored, given=given)
+            raise EmbedderMismatch(embedder=given, stored=stored, given=given)
 
 
 def set_up(
-    store: Store, *, now: datetime, text_version: str, chunker_version: str, max_chunk_chars: int,
+    store: Store, *, text_version: str, chunker_version: str, max_chunk_chars: int,
     embedder: EmbedderIdentity | None,
-) -> None:  # fmt: skip
-    """Write the settings of a new desk, unless another process was first. Writes."""
+) -> Settings:  # fmt: skip
+    """Write the settings of a new desk, unless another process was first, and give what it has. Writes."""
     with store.write("setting up") as transaction:
-        if transaction.settings() is None:
+        if transaction.settings is None:
+            if transaction.lines():
+                raise DeskDamaged(
+                    path=store.database.path, problem="it holds documents, but the row of its settings is gone"
+                )
             transaction.set_up(
-                now=now, text_version=text_version, chunker_version=chunker_version, max_chunk_chars=max_chunk_chars,
+                text_version=text_version, chunker_version=chunker_version, max_chunk_chars=max_chunk_chars,
                 embedder=embedder,
             )  # fmt: skip
+    with store.read() as snapshot:
+        if snapshot.settings is None:
+            raise LookupError("the desk's settings were not written")
+        return snapshot.settings
 
 
-def _settle(transaction: Transaction, family: str, lang: str, now: datetime) -> list[StatusChange]:
-    """Settle a line and carry every change of what is in force into the lexical statistics."""
-    changes = transaction.settle_line(family, lang, now)
-    for doc_key, change in changes:
-        if change.before == "current":
-            bm25.leave_force(transaction.connection, doc_key)
-        if change.after == "current":
-            bm25.enter_force(transaction.connection, doc_key)
-    return [change for _, change in changes]
+def _require_consistent(source: SourceDocument) -> None:
+    """ValueError for a document made by hand that no file could have given."""
+    names = (source.doc_id, source.family)
+    if source.doc_id != full_doc_id(source.doc_id, source.version, source.lang) or "" in names:
+        raise ValueError(f"doc_id {source.doc_id!r} must end with its version mark, and family must not be empty")
+    if any(name != unicodedata.normalize("NFC", name) for name in names):
+        raise ValueError(f"doc_id and family must be NFC: {names}")
+    if source.effective_from and source.effective_to and source.effective_to <= source.effective_from:
+        raise ValueError(f"effective_to of {source.doc_id} must be after its effective_from")
 
 
-def _apply_due(transaction: Transaction, now: datetime) -> tuple[StatusChange, ...]:
-    lines = transaction.due_lines(now)
-    return tuple(change for family, lang in lines for change in _settle(transaction, family, lang, now))
+def _apply_due(transaction: Transaction) -> tuple[StatusChange, ...]:
+    return tuple(
+        change for family, lang in transaction.due_lines() for change in bm25.settle_line(transaction, family, lang)
+    )
 
 
-def _refuse_conflict(transaction: Transaction, source: SourceDocument) -> None:
+def _text_hash(indexed_text: str) -> str:
+    return hashlib.sha256(indexed_text.encode("utf-8")).hexdigest()
+
+
+def _refuse_conflict(snapshot: Snapshot, source: SourceDocument, root: str | None) -> None:
+    """DocumentConflict when the text's place in its line is another document's, or the document another folder's."""
+    former = snapshot.stored(source.doc_id)
+    elsewhere = former is not None and root is not None and former.root not in ("", root)
+    if former is not None and elsewhere and former.content_hash != content_hash(source):
+        raise DocumentConflict(
+            doc_id=source.doc_id, path=source.path, other=f"{former.path} of the folder {former.root}",
+            problem="both claim that doc_id with different text; give one another doc_id, or, when this is the same "
+            f"folder under a new name, say so with --root {former.root}",
+        )  # fmt: skip
     place = version_sort_key(source.version)
-    for other in transaction.stored_in_line(source.family, source.lang):
+    for other in snapshot.stored_in_line(source.family, source.lang):
         if other.version_sort == place and other.doc_id != source.doc_id:
             raise DocumentConflict(
                 doc_id=source.doc_id, path=source.path, other=f"{other.doc_id} ({other.path})",
                 problem=f"both are version {source.version} of {source.family} in {source.lang}; "
-                "give one of them another version, family or lang, or withdraw the other",
+                "give one of them another version, family or lang",
             )  # fmt: skip
 
 
@@ -358,10 +426,10 @@ def _refuse_conflict(transaction: Transaction, source: SourceDocument) -> None:
 
 @contextmanager
 def _failures_of(path: str, tally: _Tally) -> Iterator[None]:
-    """What goes wrong with one file is noted and stops nothing; what goes wrong with the store stops the run."""
+    """What goes wrong with one file is noted and stops nothing; without store or embedder no other would do better."""
     try:
         yield
-    except StoreError:
+    except (StoreError, EmbedderUnavailable, EmbedderMismatch):
         raise
     except EvidenceDeskError as error:
         tally.fail(path, error)
@@ -373,14 +441,14 @@ def _read_claims(folder: Path, paths: Sequence[str], tally: _Tally) -> list[_Cla
         with _failures_of(path, tally):
             source = read_document(folder, path)
             place = (source.family, source.lang, version_sort_key(source.version))
-            claims.append(_Claim(path, source.doc_id, place, content_hash(source.source), source.declared_status))
+            claims.append(_Claim(path, source.doc_id, place, content_hash(source), source.declared_status))
     return claims
 
 
 def _read_again(folder: Path, claim: _Claim) -> SourceDocument:
     """Read a file for writing; it was only looked at before, so that memory does not grow with the folder."""
     source = read_document(folder, claim.path)
-    if source.doc_id != claim.doc_id or content_hash(source.source) != claim.content_hash:
+    if source.doc_id != claim.doc_id or content_hash(source) != claim.content_hash:
         raise SourceChanged(path=claim.path, line=1, problem="it changed while it was read")
     return source
 
@@ -407,28 +475,12 @@ def _without_conflicts(claims: Sequence[_Claim], tally: _Tally) -> list[_Claim]:
     return accepted
 
 
-def _report(
-    snapshot: Snapshot, root: str, paths: Sequence[str], claims: Sequence[_Claim], tally: _Tally, *, dry_run: bool
-) -> IngestReport:
-    stored = snapshot.stored_under(root)
-    status_of = {document.doc_id: document.status for document in stored}
-    # What could not be looked at, a folder without rights included, is not known to be gone.
-    unread = [skipped.path for skipped in tally.skipped]
-    present, claimed_ids, claimed_paths = set(paths), {c.doc_id for c in claims}, {c.path for c in claims}
-
-    def gone(document: StoredDocument) -> bool:
-        if document.status == "withdrawn" or document.doc_id in claimed_ids:
-            return False
-        if any(document.path == path or document.path.startswith(f"{path}/") for path in unread):
-            return False
-        # A file that is there but holds another document now: one that was current is missing, while one that a
-        # newer version overwrote in place is where it should be, in the past.
-        return document.path not in present or (document.status == "current" and document.path in claimed_paths)
-
+def _report(snapshot: Snapshot, claims: Sequence[_Claim], tally: _Tally, missing: tuple[str, ...]) -> IngestReport:
+    status_of = {summary.doc_id: summary.status for summary in snapshot.summaries()}
     notes = [
         note
         for claim in claims
-        if claim.doc_id in tally.actions and claim.doc_id in status_of
+        if claim.doc_id in tally.actions
         for note in _disagreement(claim.path, claim.doc_id, claim.declared_status, status_of[claim.doc_id])
     ]
     return IngestReport(
@@ -436,13 +488,34 @@ def _report(
         updated=tally.with_action("updated"),
         unchanged=tally.with_action("unchanged"),
         superseded=tuple(sorted(tally.superseded)),
-        missing=tuple(document.doc_id for document in stored if gone(document)),
+        missing=missing,
         skipped=tuple(tally.skipped),
         failed=tuple(tally.failed),
         embedded=tally.embedded,
         notes=tuple(notes),
-        dry_run=dry_run,
     )
+
+
+def _missing(
+    snapshot: Snapshot, root: str, paths: Sequence[str], claims: Sequence[_Claim], tally: _Tally
+) -> tuple[str, ...]:
+    """doc_ids of the root whose files are gone; `claims` are all that the run read, refused ones included."""
+    # What could not be looked at, a folder without rights included, is not known to be gone.
+    unread = [skipped.path for skipped in tally.skipped]
+    present, claimed_ids, claimed_paths = set(paths), {c.doc_id for c in claims}, {c.path for c in claims}
+
+    def gone(document: StoredDocument) -> bool:
+        if document.status == "withdrawn" or document.doc_id in claimed_ids:
+            return False
+        if any(path in (".", document.path) or document.path.startswith(f"{path}/") for path in unread):
+            return False
+        # A file that is there but holds another document now: one that is or will be in force is missing,
+        # while one that a newer version overwrote in place is where it should be, in the past.
+        return document.path not in present or (
+            document.status in ("current", "scheduled") and document.path in claimed_paths
+        )
+
+    return tuple(document.doc_id for document in snapshot.stored_under(root) if gone(document))
 
 
 def _disagreement(path: str, doc_id: str, declared: Status | None, status: Status) -> Iterator[str]:

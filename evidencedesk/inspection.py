@@ -2,49 +2,65 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterator
-from datetime import datetime
 
 from evidencedesk import bm25, schema, vectors
 from evidencedesk.chunking import holds
+from evidencedesk.errors import DeskDamaged, StoreFailure
 from evidencedesk.records import CheckReport, Problem
 from evidencedesk.store import Settings, Snapshot, Store
 from evidencedesk.text import tokens
-from evidencedesk.versions import settle
+from evidencedesk.versions import settle, version_sort_key
 
+# The next steps; a test takes each of them after each kind of damage.
 _RESTORE = "restore a backup"
-_REWRITE = "bring the document in again: update_document, or `evidencedesk update FILE`"
+_COMPACT = "run `evidencedesk compact` (Desk.compact), which makes it anew"
+_EMBED = "run `evidencedesk compact`, then ingest the folder again, which embeds what is missing"
 
 
-def check(store: Store, now: datetime) -> CheckReport:
+def check(store: Store) -> CheckReport:
     """Look at the whole file in one snapshot; reads everything, so it takes a while on a large one."""
     driver = store.database.driver
+    how = "loaded" if driver.loads_vec else f"not loaded ({driver.problem}); vectors are scanned with numpy, exactly"
     facts = {
         "file": store.database.path,
         "schema": schema.HEAD,
         "sqlite": f"{driver.module.sqlite_version} through {driver.name}",
-        "sqlite-vec": "loaded"
-        if driver.loads_vec
-        else f"not loaded ({driver.problem}); vectors are scanned with numpy, exactly",
+        "sqlite-vec": how,
     }
-    with store.read("checking") as snapshot:
-        problems = list(_database_problems(snapshot))
-        settings = snapshot.settings()
-        if settings is not None:
-            facts["embedder"] = str(settings.embedder or "none: keyword search only")
-            facts["text analysis"] = settings.text_version
-            facts["chunker"] = f"{settings.chunker_version}, at most {settings.max_chunk_chars} characters"
-            problems += _vector_problems(snapshot, settings)
-        problems += _standing_problems(snapshot, now)
-        problems += _chunk_problems(snapshot)
-        problems += _statistics_problems(snapshot)
-        summaries = snapshot.summaries()
-        counted = Counter(summary.status for summary in summaries)
-        facts["documents"] = ", ".join(f"{count} {status}" for status, count in sorted(counted.items())) or "none"
-        facts["chunks"] = str(sum(summary.chunk_count for summary in summaries))
-        facts["next change"] = str(settings.next_change_at) if settings and settings.next_change_at else "none known"
+    problems: list[Problem] = []
+    try:
+        with store.read("checking") as snapshot:
+            facts.update(_facts(snapshot))
+            for look in (
+                _database_problems,
+                _line_problems,
+                _document_problems,
+                _statistics_problems,
+                _vector_problems,
+            ):
+                problems += look(snapshot)
+    except (DeskDamaged, StoreFailure) as error:
+        problems.append(Problem("damaged", "file", error.problem, _RESTORE))
+    # Rows that hold what no column of ours may hold, such as a number for a date, end a look with one of these.
+    except (TypeError, ValueError, ArithmeticError, LookupError) as error:
+        problems.append(Problem("damaged", "rows", f"{type(error).__name__}: {error}", _RESTORE))
     return CheckReport(tuple(problems), facts)
+
+
+def _facts(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+    settings = snapshot.settings
+    if settings is not None:
+        yield "embedder", str(settings.embedder or "none: keyword search only")
+        yield "text analysis", settings.text_version
+        yield "chunker", f"{settings.chunker_version}, at most {settings.max_chunk_chars} characters"
+    summaries = snapshot.summaries()
+    counted = Counter(summary.status for summary in summaries)
+    yield "documents", ", ".join(f"{count} {status}" for status, count in sorted(counted.items())) or "none"
+    yield "chunks", str(sum(summary.chunk_count for summary in summaries))
+    yield "next change", str(settings.next_change_at) if settings and settings.next_change_at else "none known"
 
 
 def _database_problems(snapshot: Snapshot) -> Iterator[Problem]:
@@ -53,54 +69,60 @@ def _database_problems(snapshot: Snapshot) -> Iterator[Problem]:
             yield Problem("damaged", "file", str(line), _RESTORE)
     for table, row, parent, _ in snapshot.pragma("foreign_key_check"):
         yield Problem("dangling reference", f"{table} row {row}", f"its {parent} row is gone", _RESTORE)
-    present = snapshot.names_of("view")
-    for name in sorted(schema.view_names() - present):
-        yield Problem("view missing", name, "it was dropped", f"run its statement again: migrations/views/{name}.sql")
-    if "ux_documents_one_current" not in snapshot.names_of("index"):
-        yield Problem(
-            "index missing", "ux_documents_one_current", "two current documents of a line are possible", _RESTORE
-        )
+    views = snapshot.definitions_of("view")
+    for name, statement in schema.view_statements().items():
+        if views.get(name) != statement:
+            yield Problem("view missing", name, "it was dropped or changed", _COMPACT)
+    for name in sorted(schema.index_names() - snapshot.definitions_of("index").keys()):
+        detail = "two current documents of a line are possible" if name.startswith("ux_") else "look-ups are slow"
+        yield Problem("index missing", name, detail, _COMPACT)
 
 
-def _standing_problems(snapshot: Snapshot, now: datetime) -> Iterator[Problem]:
-    status_of = {summary.doc_id: summary for summary in snapshot.summaries()}
+def _line_problems(snapshot: Snapshot) -> Iterator[Problem]:
     for stale in snapshot.staleness():
         if stale.problem == "outdated_but_current":
-            yield Problem("outdated but current", stale.doc_id, "a newer version of its line has begun", _REWRITE)
+            yield Problem("outdated but current", stale.doc_id, "a newer version of its line has begun", _COMPACT)
+    # Statuses of the snapshot's own instant: what has only come due is no problem, reads and the next write know it.
+    summary_of = {summary.doc_id: summary for summary in snapshot.summaries()}
     for family, lang in snapshot.lines():
-        for standing in settle(snapshot.line_facts(family, lang), now):
-            stored = status_of[standing.doc_id]
+        for standing in settle(snapshot.line_facts(family, lang), snapshot.now):
+            stored = summary_of[standing.doc_id]
+            if standing.sort_key != version_sort_key(stored.version):
+                yield Problem("wrong version order", standing.doc_id, f"version {stored.version}", _RESTORE)
             if (stored.valid_from, stored.valid_to) != (standing.valid_from, standing.valid_to):
                 found = f"{stored.valid_from} to {stored.valid_to}"
                 rule = f"{standing.valid_from} to {standing.valid_to}"
-                yield Problem("wrong validity", standing.doc_id, f"{found}, by the rule {rule}", _REWRITE)
-            elif stored.status != standing.status and not _came_due(snapshot, now):
+                yield Problem("wrong validity", standing.doc_id, f"{found}, by the rule {rule}", _COMPACT)
+            elif stored.status != standing.status:
                 found = f"{stored.status}, by the rule {standing.status}"
-                yield Problem("wrong status", standing.doc_id, found, _REWRITE)
+                yield Problem("wrong status", standing.doc_id, found, _COMPACT)
+    settings = snapshot.settings
+    if settings is not None and not snapshot.something_is_due and settings.next_change_at != snapshot.next_change_at():
+        found = f"kept {settings.next_change_at}, by the validities {snapshot.next_change_at()}"
+        yield Problem("wrong next change", "desk", found, _COMPACT)
 
 
-def _came_due(snapshot: Snapshot, now: datetime) -> bool:
-    """Time has passed since the last write: reads know that, and the next write or `promote` puts it right."""
-    settings = snapshot.settings()
-    return settings is not None and settings.next_change_at is not None and settings.next_change_at <= now
-
-
-def _chunk_problems(snapshot: Snapshot) -> Iterator[Problem]:
-    for doc_key in snapshot.doc_keys():
-        keys = snapshot.chunk_keys(doc_key)
-        stored = snapshot.chunks(keys)
-        postings = bm25.postings_of(snapshot.connection, keys)
-        source = ""
-        for key in keys:
-            chunk = stored[key].chunk
+def _document_problems(snapshot: Snapshot) -> Iterator[Problem]:
+    for doc_key, stored_hash in snapshot.content_hashes():
+        chunks = snapshot.derived_chunks(doc_key)
+        postings = bm25.postings_of(snapshot.connection, chunks)
+        source = snapshot.source(doc_key)
+        if snapshot.hash_of(doc_key) != stored_hash:
+            yield Problem(
+                "content differs from its hash", f"document {doc_key}", "its row was changed by hand", _RESTORE
+            )
+        for key, (chunk, text_hash, term_count) in chunks.items():
             place = chunk.location
-            source = source or snapshot.source(chunk.doc_id)
+            terms = tokens(chunk.indexed_text)
             if not holds(source, place.line_start, place.line_end, chunk.text):
+                detail = f"lines {place.line_start}-{place.line_end} of its source do not"
+                yield Problem("lines do not hold the text", chunk.id, detail, _RESTORE)
+            if postings.get(key, {}) != Counter(terms) or term_count != len(terms):
+                yield Problem("postings differ from the text", chunk.id, "keyword search is wrong for it", _COMPACT)
+            if hashlib.sha256(chunk.indexed_text.encode("utf-8")).hexdigest() != text_hash:
                 yield Problem(
-                    "lines do not hold the text", chunk.id, f"lines {place.line_start}-{place.line_end}", _REWRITE
+                    "hash differs from the text", chunk.id, "another text's vector may answer for it", _COMPACT
                 )
-            if postings.get(key, {}) != Counter(tokens(chunk.indexed_text)):
-                yield Problem("postings differ from the text", chunk.id, "search by keyword is wrong for it", _REWRITE)
 
 
 def _statistics_problems(snapshot: Snapshot) -> Iterator[Problem]:
@@ -108,19 +130,20 @@ def _statistics_problems(snapshot: Snapshot) -> Iterator[Problem]:
     counted = bm25.rebuilt_statistics(snapshot.connection)
     if kept[:2] != counted[:2]:
         detail = f"kept N = {kept[0]}, length {kept[1]}; counted N = {counted[0]}, length {counted[1]}"
-        yield Problem("BM25 totals differ", "lexical_totals", detail, _REWRITE)
+        yield Problem("BM25 totals differ", "lexical_totals", detail, _COMPACT)
     for term in sorted(kept[2].keys() | counted[2].keys()):
         if kept[2].get(term) != counted[2].get(term):
             detail = f"kept n = {kept[2].get(term, 0)}, counted n = {counted[2].get(term, 0)}"
-            yield Problem("BM25 term differs", term, detail, _REWRITE)
+            yield Problem("BM25 term differs", term, detail, _COMPACT)
 
 
-def _vector_problems(snapshot: Snapshot, settings: Settings) -> Iterator[Problem]:
-    if settings.embedder_key is None or settings.embedder is None:
+def _vector_problems(snapshot: Snapshot) -> Iterator[Problem]:
+    settings: Settings | None = snapshot.settings
+    if settings is None or settings.embedder_key is None or settings.embedder is None:
         return
-    every = [text_hash for doc_key in snapshot.doc_keys() for text_hash in snapshot.text_hashes(doc_key)]
+    every = [text_hash for doc_key, _ in snapshot.content_hashes() for text_hash in snapshot.text_hashes(doc_key)]
     missing = vectors.missing(snapshot.connection, settings.embedder_key, every)
     if missing:
-        yield Problem("vectors missing", f"{len(missing)} texts", "see the view index_gaps", "ingest the folder again")
+        yield Problem("vectors missing", f"{len(missing)} texts", "see the view index_gaps", _EMBED)
     for text_hash in vectors.damaged(snapshot.connection, settings.embedder_key, settings.embedder.dimension):
-        yield Problem("vector damaged", text_hash, "wrong width, or not of length 1", _RESTORE)
+        yield Problem("vector damaged", text_hash, "wrong width, or not of length 1", _EMBED)

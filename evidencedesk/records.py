@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from numbers import Integral
 from typing import Any, Literal, overload
 
 Status = Literal["current", "superseded", "scheduled", "expired", "withdrawn"]
@@ -61,6 +61,8 @@ class SourceDocument:
     effective_to: datetime | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     """Front matter keys of the author's own; scalars are the text as written."""
+    named_by_path: bool = False
+    """Whether the doc_id comes from the path, because the file does not give one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +196,19 @@ class Hits(Sequence[Hit]):
 
 
 @dataclass(frozen=True, slots=True)
+class EmbedderIdentity:
+    """What decides whether two vectors may be compared."""
+
+    name: str
+    dimension: int
+    fingerprint: str
+
+    def __str__(self) -> str:
+        mark = f", fingerprint {self.fingerprint[:8]}" if self.fingerprint else ""
+        return f"{self.name} ({self.dimension} dimensions{mark})"
+
+
+@dataclass(frozen=True, slots=True)
 class Stale:
     """A document that is not the newest of its line."""
 
@@ -298,6 +313,6 @@ class CheckReport:
 
 def require_count(name: str, value: object, *, minimum: int = 1) -> int:
     """`value` as a whole number of at least `minimum`; ValueError naming the parameter otherwise."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < minimum or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < minimum:
         raise ValueError(f"{name} must be a whole number of at least {minimum}, not {value!r}")
-    return value
+    return int(value)

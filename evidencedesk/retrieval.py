@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evidencedesk import bm25, vectors
-from evidencedesk.embeddings import Embedder, EmbedderIdentity, embed_in_batches, identity
-from evidencedesk.errors import BadVectors, EmbedderMismatch
-from evidencedesk.records import Chunk, EmptyReason, Hit, Hits, Mode
-from evidencedesk.store import Scope, Snapshot, chunk_ids
+from evidencedesk.embeddings import Embedder, embed_in_batches, identity
+from evidencedesk.errors import EmbedderMismatch, NothingToEmbed
+from evidencedesk.records import Chunk, EmbedderIdentity, EmptyReason, Hit, Hits, Mode
+from evidencedesk.store import ChunkHead, Scope, Snapshot, chunk_heads
 from evidencedesk.text import Token, analyse, script_of_language, scripts
 from evidencedesk.versions import parse_instant
 
@@ -51,6 +51,11 @@ class Question:
         """Search terms, in order, repeated as they come."""
         return [token.term for token in self.tokens]
 
+    @property
+    def is_searchable(self) -> bool:
+        """Whether it holds a letter or digit at all; without one nothing may be ranked."""
+        return any(character.isalnum() for character in self.text)
+
 
 def read_question(text: str) -> Question:
     """Analyse a question. Any text is a legal one."""
@@ -61,7 +66,7 @@ def with_vector(question: Question, embedder: Embedder, *, required: bool) -> Qu
     """The question with its unit vector.
 
     An embedder that does not know the question's script is left out, which a note says; so is one that finds
-    nothing to embed in it. With `required` it is asked all the same, and BadVectors when it finds nothing.
+    nothing to embed in it. With `required` it is asked all the same, and NothingToEmbed when it finds nothing.
     """
     if not required and embedder.languages is not None and question.scripts:
         known = {script_of_language(language) for language in embedder.languages}
@@ -70,10 +75,10 @@ def with_vector(question: Question, embedder: Embedder, *, required: bool) -> Qu
             return replace(question, notes=(*question.notes, note))
     try:
         vector = embed_in_batches(embedder, [question.text], ["the question"], kind="query")[0]
-    except BadVectors:
+    except NothingToEmbed:
         if required:
             raise
-        note = f"the embedder {embedder.name} gave no usable vector for the question; searched by keyword"
+        note = f"the embedder {embedder.name} found nothing to embed in the question; searched by keyword"
         return replace(question, notes=(*question.notes, note))
     return replace(question, vector=vector, embedder=identity(embedder))
 
@@ -97,23 +102,21 @@ def search(
     snapshot: Snapshot, question: Question, scope: Scope, *, k: int, mode: Mode, fusion: Fusion = "weighted"
 ) -> Hits:
     """The best k chunks in scope; all reads come from the one snapshot."""
+    connection = snapshot.connection
     run_mode: Mode = "keyword" if mode == "hybrid" and question.vector is None else mode
-    reason = _nothing_to_do(snapshot, question, scope, run_mode)
-    if reason is not None:
-        return Hits((), reason, run_mode, question.notes)
     depth = max(LEG_DEPTH, k) if run_mode == "hybrid" else k
-    matches = bm25.match(snapshot.connection, question.terms, scope)
+    nearest = dict(_nearest(snapshot, question, scope, depth)) if run_mode != "keyword" else {}
+    # The vector leg alone needs no scores but those of its own hits.
+    matches = bm25.match(connection, question.terms, scope, nearest.keys() if run_mode == "vector" else None)
     bm25_of = dict(zip(matches.chunk_keys.tolist(), matches.scores.tolist(), strict=True))
     keyword = _best(snapshot, bm25_of, depth) if run_mode != "vector" else []
-    nearest = _vector_leg(snapshot, question, scope, depth) if run_mode != "keyword" else []
-    union = list(dict.fromkeys([*keyword, *(key for key, _ in nearest)]))
+    union = list(dict.fromkeys([*keyword, *nearest]))
     if not union:
-        return Hits((), "nothing_matches", run_mode, question.notes)
-    cosine_of = _cosines(snapshot, question, union, dict(nearest))
-    found = snapshot.chunks(union)
-    lexical_of = _in_language(question, matches, bm25_of, {key: found[key].chunk for key in union})
+        return Hits((), _why_nothing(snapshot, question, scope, run_mode), run_mode, question.notes)
+    cosine_of = {**nearest, **_cosines(snapshot, question, [key for key in union if key not in nearest])}
+    heads = chunk_heads(connection, union)
     keyword_rank = {key: rank for rank, key in enumerate(keyword, 1)}
-    vector_rank = {key: rank for rank, (key, _) in enumerate(nearest, 1)}
+    vector_rank = {key: rank for rank, key in enumerate(nearest, 1)}
     score_of: Mapping[int, float]
     if run_mode == "keyword":
         score_of = bm25_of
@@ -122,8 +125,9 @@ def search(
     elif fusion == "rrf":
         score_of = reciprocal_rank_fusion(union, [keyword_rank, vector_rank])
     else:
-        score_of = weighted_sum(union, lexical_of, cosine_of)
-    ranked = sorted(union, key=lambda key: (-score_of[key], found[key].chunk.id))[:k]
+        score_of = weighted_sum(union, _in_language(question, matches, bm25_of, heads), cosine_of)
+    ranked = sorted(union, key=lambda key: (-score_of[key], heads[key].id))[:k]
+    found = snapshot.chunks(ranked)
     hits = tuple(
         Hit(
             chunk=found[key].chunk,
@@ -139,14 +143,10 @@ def search(
     return Hits(hits, None, run_mode, question.notes)
 
 
-def _nothing_to_do(snapshot: Snapshot, question: Question, scope: Scope, mode: Mode) -> EmptyReason | None:
-    if not question.tokens and (mode == "keyword" or not any(c.isalnum() for c in question.text)):
+def _why_nothing(snapshot: Snapshot, question: Question, scope: Scope, mode: Mode) -> EmptyReason:
+    if not question.tokens and (mode == "keyword" or not question.is_searchable):
         return "no_terms"
-    if not snapshot.holds_chunks(scope, filtered=False):
-        return "nothing_in_force"
-    if not snapshot.holds_chunks(scope):
-        return "nothing_matches"
-    return None
+    return "nothing_matches" if snapshot.holds_chunks(replace(scope, lang=None, family=None)) else "nothing_in_force"
 
 
 def _best(snapshot: Snapshot, score_of: Mapping[int, float], depth: int) -> list[int]:
@@ -154,42 +154,38 @@ def _best(snapshot: Snapshot, score_of: Mapping[int, float], depth: int) -> list
     if len(score_of) > depth:
         floor = sorted(score_of.values(), reverse=True)[depth - 1]
         score_of = {key: score for key, score in score_of.items() if score >= floor}
-    ids = chunk_ids(snapshot.connection, score_of)
-    return sorted(score_of, key=lambda key: (-score_of[key], ids[key]))[:depth]
+    heads = chunk_heads(snapshot.connection, score_of)
+    return sorted(score_of, key=lambda key: (-score_of[key], heads[key].id))[:depth]
 
 
-def _vector_leg(snapshot: Snapshot, question: Question, scope: Scope, depth: int) -> list[tuple[int, float]]:
+def _nearest(snapshot: Snapshot, question: Question, scope: Scope, depth: int) -> list[tuple[int, float]]:
     if question.vector is None:
         return []
-    settings = snapshot.settings()
+    settings = snapshot.settings
     if settings is None or settings.embedder_key is None or settings.embedder != question.embedder:
-        stored = "none" if settings is None else str(settings.embedder)
-        raise EmbedderMismatch(embedder=str(question.embedder), problem="", stored=stored, given=str(question.embedder))
+        # Another process has given the file another embedder since it was opened.
+        stored = str(settings.embedder if settings else None)
+        raise EmbedderMismatch(embedder=str(question.embedder), stored=stored, given=str(question.embedder))
     return vectors.nearest(snapshot.connection, settings.embedder_key, scope, question.vector, depth)
 
 
-def _cosines(
-    snapshot: Snapshot, question: Question, union: Sequence[int], known: Mapping[int, float]
-) -> dict[int, float]:
-    if question.vector is None:
+def _cosines(snapshot: Snapshot, question: Question, keys: Sequence[int]) -> dict[int, float]:
+    settings = snapshot.settings
+    if question.vector is None or not keys or settings is None or settings.embedder_key is None:
         return {}
-    settings = snapshot.settings()
-    others = [key for key in union if key not in known]
-    if not others or settings is None or settings.embedder_key is None:
-        return dict(known)
-    return {**known, **vectors.cosines(snapshot.connection, settings.embedder_key, others, question.vector)}
+    return vectors.cosines(snapshot.connection, settings.embedder_key, keys, question.vector)
 
 
 def _in_language(
-    question: Question, matches: bm25.Matches, bm25_of: Mapping[int, float], chunks: Mapping[int, Chunk]
+    question: Question, matches: bm25.Matches, bm25_of: Mapping[int, float], heads: Mapping[int, ChunkHead]
 ) -> dict[int, float]:
     """The lexical part of the fused score, by chunk key: all terms for chunks in the question's script, and only
     codes and numbers for the others. A chunk whose language is not known counts as the question's.
     """
     everywhere = matches.restricted(token.term for token in question.tokens if token.kind != "word")
     lexical: dict[int, float] = {}
-    for key, chunk in chunks.items():
-        script = script_of_language(chunk.lang)
+    for key, head in heads.items():
+        script = script_of_language(head.lang)
         shared = script is None or not question.scripts or script in question.scripts
         lexical[key] = (bm25_of if shared else everywhere).get(key, 0.0)
     return lexical

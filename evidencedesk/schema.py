@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 import struct
 import threading
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
 import sqlalchemy as sa
 
-from evidencedesk.connections import Database, Driver, open_database
-from evidencedesk.errors import DeskMissing, NotADesk, ReadOnlyDesk, SchemaTooNew, SchemaTooOld, StoreFailure
+from evidencedesk.connections import Database, connect_database
+from evidencedesk.errors import DeskDamaged, DeskMissing, NotADesk, ReadOnlyDesk, SchemaTooNew, SchemaTooOld, StoreError
+from evidencedesk.models import Base
 
 APPLICATION_ID = 0x45764473
 """In the header of every file of ours: "EvDs"."""
 VERSION_TABLE = "evidencedesk_version"
 """Alembic's table, under a name that never meets a host's own."""
-HEAD = "0001"
-"""The newest revision in migrations/versions, known without importing Alembic; a test keeps it true."""
 REVISIONS = ("0001",)
-"""Every revision, oldest first: one that is not here was made by a newer package."""
+"""Every revision in migrations/versions, oldest first, known without importing Alembic; a test keeps it true."""
+HEAD = REVISIONS[-1]
 
 _MAGIC = b"SQLite format 3\x00"
 _APPLICATION_ID_OFFSET = 68
@@ -38,15 +40,17 @@ def exists(path: Path) -> bool:
     """Whether there is a desk at `path`: False when there is no file or an empty one. Writes nothing.
 
     Reads the header as bytes, because opening a foreign file with SQLite may already change it. NotADesk when
-    the file is something else.
+    the file is something else or cannot be read.
     """
     try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise NotADesk(path=str(path), problem="it is a folder or a device, no file")
         with path.open("rb") as file:
             header = file.read(100)
     except FileNotFoundError:
         return False
-    except IsADirectoryError as error:
-        raise NotADesk(path=str(path), problem="it is a folder") from error
+    except (OSError, ValueError) as error:
+        raise NotADesk(path=str(path), problem=f"it cannot be read: {error}") from error
     if not header:
         return False
     if not header.startswith(_MAGIC) or len(header) < 100:
@@ -57,43 +61,50 @@ def exists(path: Path) -> bool:
     return True
 
 
-def create(path: Path, driver: Driver) -> None:
+def create(path: Path) -> None:
     """Make a new desk at `path`, whole or not at all; does nothing when another process was first.
 
-    It is built beside its place and then linked into it, so no process ever sees half a schema.
+    It is built beside its place and then linked into it, so no process ever sees half a schema. An empty file
+    that is there already, and a file system without hard links, get it in place, under the write lock.
     """
     if not path.parent.is_dir():
         raise DeskMissing(path=str(path), missing=f"folder as {path.parent}")
     if not os.access(path.parent, os.W_OK):
         raise ReadOnlyDesk(path=str(path), problem="its folder is read-only, so no file can be made there")
+    path = path.resolve()  # a link that leads nowhere yet: the file is made where it leads
+    wal = path.with_name(path.name + "-wal")
+    if wal.exists() and not path.exists():
+        # SQLite would play it into the new file, and deleted documents would come back.
+        raise NotADesk(
+            path=str(path), problem=f"it is gone, but its write-ahead log {wal.name} is there; move that away"
+        )
     building = path.with_name(f".{path.name}.new-{os.getpid()}-{threading.get_ident()}")
     try:
-        with open_database(building, journal=None, driver=driver) as database:
+        with closing(connect_database(building, journal=None)) as database:
             initialise(database)
-        if path.exists() and path.stat().st_size == 0:
-            building.replace(path)
-        else:
-            _link(building, path)
+        os.link(building, path)
+    except FileExistsError:
+        if path.stat().st_size == 0:
+            _initialise_in_place(path)
+    except OSError:
+        _initialise_in_place(path)
+    except StoreError as error:
+        raise type(error)(**{**error.facts, "path": str(path)}) from error
     finally:
         building.unlink(missing_ok=True)
 
 
-def _link(building: Path, path: Path) -> None:
-    try:
-        os.link(building, path)
-    except FileExistsError:
-        return  # another process made it meanwhile, as whole as ours
-    except OSError:
-        # A file system without hard links.
-        if not path.exists():
-            building.rename(path)
+def _initialise_in_place(path: Path) -> None:
+    with closing(connect_database(path, journal=None)) as database:
+        initialise(database)
 
 
 def initialise(database: Database) -> None:
-    """Write identity and schema into an empty database, in one transaction."""
+    """Write identity and schema into a database, in one transaction, unless it holds something by then."""
     with database.upgrading() as connection:
-        write_identity(connection)
-        run_migrations(connection)
+        if needs_identity(connection):
+            write_identity(connection)
+            run_migrations(connection)
 
 
 def needs_identity(connection: sa.Connection) -> bool:
@@ -136,64 +147,80 @@ def require_head(connection: sa.Connection, path: str) -> None:
     found = revision_of(connection)
     if found == HEAD:
         return
+    if found == "none" and not needs_identity(connection):
+        raise DeskDamaged(path=path, problem=f"the row of its schema's revision is gone from {VERSION_TABLE}")
     if found == "none" or found in REVISIONS:
         raise SchemaTooOld(path=path, found=found, head=HEAD)
     raise SchemaTooNew(path=path, found=found, head=HEAD)
 
 
-def upgrade(path: Path, driver: Driver) -> Path | None:
+def upgrade(path: Path) -> Path | None:
     """Bring the file at `path` to the head in one transaction, after setting a copy aside.
 
-    Returns the path of the copy, or None when the file was at the head already (then nothing is written). On
-    any failure the file is as it was. Writes.
+    Returns the path of the copy, or None when the file was at the head already. On any failure the file is as it
+    was. SchemaTooNew and NotADesk before anything is written. Writes.
     """
-    with open_database(path, driver=driver) as database:
-        with database.read() as connection:
-            found = revision_of(connection)
-        if found == HEAD:
+    if not exists(path):
+        raise DeskMissing(path=str(path), missing="file")
+    with closing(connect_database(path, read_only=True)) as looking, looking.read() as connection:
+        if _is_at_head(connection, str(path)):
             return None
-        if found != "none" and found not in REVISIONS:
-            raise SchemaTooNew(path=str(path), found=found, head=HEAD)
-        copy = _set_aside(database, path, found)
-        with database.upgrading() as connection:
-            run_migrations(connection)
-        return copy
+    with closing(connect_database(path)) as database, database.upgrading() as connection:
+        # Looked at again under the lock: another process may have upgraded it, or written, meanwhile.
+        if _is_at_head(connection, str(path)):
+            return None
+        copy = _set_aside(database, path, revision_of(connection))
+        run_migrations(connection)
+    return copy
+
+
+def _is_at_head(connection: sa.Connection, path: str) -> bool:
+    try:
+        require_head(connection, path)
+    except SchemaTooOld:
+        return False
+    return True
 
 
 def _set_aside(database: Database, path: Path, found: str) -> Path:
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
     copy = path.with_name(f"{path.name}.schema-{found}.{stamp}")
-    raw = database.engine.raw_connection()
     try:
-        # VACUUM INTO copies one consistent state, the write-ahead log included.
-        raw.cursor().execute("VACUUM INTO ?", (str(copy),))
-    except database.driver.module.Error as error:
+        database.copy_to(copy)
+    except BaseException:
         copy.unlink(missing_ok=True)
-        raise StoreFailure(path=str(path), stage=f"copying it to {copy.name}", problem=str(error)) from error
-    finally:
-        raw.close()
+        raise
     return copy
 
 
 def view_names() -> set[str]:
     """The names of the views that a file at the head has."""
-    return set(_view_sources(migrations_folder() / "views"))
+    return set(view_statements())
 
 
-def _view_sources(folder: Path) -> dict[str, str]:
-    return {file.stem: file.read_text(encoding="utf-8") for file in sorted(folder.glob("*.sql"))}
+def view_statements() -> dict[str, str]:
+    """The statement of each view that a file at the head has, by name, without the comments above it."""
+    statements = {}
+    for file in sorted((migrations_folder() / "views").glob("*.sql")):
+        statement = re.sub(r"\A(?:--.*\n)*", "", file.read_text(encoding="utf-8")).strip()
+        if not statement.startswith(f"CREATE VIEW {file.stem} AS"):
+            raise ValueError(f"{file.name} must hold CREATE VIEW {file.stem} AS ...")
+        statements[file.stem] = statement
+    return statements
 
 
-def drop_views(connection: sa.Connection, folder: Path) -> None:
+def index_names() -> set[str]:
+    """The names of the indexes that a file at the head has, apart from those of constraints."""
+    return {str(index.name) for table in Base.metadata.tables.values() for index in table.indexes}
+
+
+def drop_views(connection: sa.Connection) -> None:
     """Drop the views that are ours: a migration cannot change a table under them."""
-    for name in _view_sources(folder):
+    for name in view_statements():
         connection.exec_driver_sql(f'DROP VIEW IF EXISTS "{name}"')
 
 
-def create_views(connection: sa.Connection, folder: Path) -> None:
-    """Make every view of `folder`, one file a view, named as the file."""
-    for name, source in _view_sources(folder).items():
-        statement = re.sub(r"^\s*--.*$", "", source, flags=re.MULTILINE).strip()
-        if not statement.startswith(f"CREATE VIEW {name} AS"):
-            raise ValueError(f"{name}.sql must hold CREATE VIEW {name} AS ...")
+def create_views(connection: sa.Connection) -> None:
+    """Make every view, one file of migrations/views a view, named as the file."""
+    for statement in view_statements().values():
         connection.exec_driver_sql(statement)

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 
 from evidencedesk.models import VectorRow, table_of
-from evidencedesk.store import Scope, chunk_ids, chunks, documents, in_lists
+from evidencedesk.store import Scope, chunk_heads, chunks, documents, in_lists
 
 _vectors = table_of(VectorRow)
 _SLACK = 1e-5
@@ -66,8 +66,8 @@ def nearest(
             break
         limit *= 2
     exact = cosines(connection, embedder_key, (row.chunk_key for row in rows), question)
-    ids = chunk_ids(connection, exact)
-    return sorted(exact.items(), key=lambda found: (-found[1], ids[found[0]]))[:k]
+    heads = chunk_heads(connection, exact)
+    return sorted(exact.items(), key=lambda found: (-found[1], heads[found[0]].id))[:k]
 
 
 def cosines(
@@ -100,6 +100,14 @@ def cosine(blob: bytes, question: NDArray[np.float32]) -> float:
 def to_blob(vector: NDArray[np.float32]) -> bytes:
     """float32, little endian: what the table holds and sqlite-vec reads."""
     return np.ascontiguousarray(vector, dtype="<f4").tobytes()
+
+
+def drop_damaged(connection: sa.Connection, embedder_key: int, dimension: int) -> None:
+    """Delete what `damaged` finds."""
+    for some in in_lists(damaged(connection, embedder_key, dimension)):
+        connection.execute(
+            sa.delete(VectorRow).where(VectorRow.embedder_key == embedder_key, VectorRow.text_hash.in_(some))
+        )
 
 
 def damaged(connection: sa.Connection, embedder_key: int, dimension: int) -> list[str]:

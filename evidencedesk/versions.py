@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime, time
 
 from evidencedesk.records import Status
 
-_VERSION = re.compile(r"[vV]?(\d+(?:[.\-_]\d+)*)")
+_VERSION = re.compile(r"[vV]?(\d+(?:[.\-]\d+)*)")
 _VERSION_MARK = re.compile(r"-v(\d+(?:\.\d+)*)$")
 _DATE_TIME = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?(?:Z|[+-]\d{2}:?\d{2})?)?")
 _SORT_WIDTH = 12
@@ -26,7 +26,7 @@ def version_parts(version: str) -> tuple[int, ...]:
         raise ValueError(
             f"version must be numbers joined by dots or hyphens, such as v3, 1.10 or 2024-01, not {version!r}"
         )
-    digits = re.split(r"[.\-_]", match.group(1))
+    digits = re.split(r"[.\-]", match.group(1))
     if any(len(part) > _SORT_WIDTH for part in digits):
         raise ValueError(f"a number of a version has at most {_SORT_WIDTH} digits: {version!r}")
     parts = [int(part) for part in digits]
@@ -44,9 +44,7 @@ def _mark_text(version: str) -> str:
     digits = _VERSION.fullmatch(version.strip())
     if digits is None:
         raise ValueError(f"not a version: {version!r}")
-    return ".".join(
-        str(int(part)) if part.isascii() is False else part for part in re.split(r"[.\-_]", digits.group(1))
-    )
+    return ".".join(str(int(part)) if not part.isascii() else part for part in re.split(r"[.\-]", digits.group(1)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +61,15 @@ class Marks:
 def split_marks(doc_id: str, lang: str) -> Marks:
     """Take the version mark and the language mark, in either order, off the end of a doc_id.
 
-    The language mark is exactly the document's own `lang`, so `refund-hey` in English has none.
+    The language mark is exactly the document's own `lang` (in any letter case, as tags are), so `refund-hey` in
+    English has none.
     """
     base, version, has_lang = doc_id, None, False
     for _ in range(2):
         match = _VERSION_MARK.search(base)
         if version is None and match and match.start() > 0:
             base, version = base[: match.start()], match.group(1)
-        elif not has_lang and base.endswith(f"-{lang}") and len(base) > len(lang) + 1:
+        elif not has_lang and base.lower().endswith(f"-{lang.lower()}") and len(base) > len(lang) + 1:
             base, has_lang = base[: -len(lang) - 1], True
     return Marks(base, version, has_lang)
 
@@ -125,6 +124,7 @@ class Standing:
     """What the rule makes of one document: its status and its half-open validity."""
 
     doc_id: str
+    sort_key: str
     status: Status
     valid_from: datetime
     valid_to: datetime | None
@@ -136,8 +136,10 @@ def settle(line: Sequence[VersionFacts], now: datetime) -> list[Standing]:
     A document is valid from its effective_from (else from when it came in) until the first instant at which a
     higher version starts, its own effective_to passes or it is withdrawn, whichever is first. So validities of
     a line never overlap, and the one in force is the one whose validity holds the instant. A version that was
-    withdrawn before it began never replaced anything.
+    withdrawn before it began never replaced anything. A document that is here has come in: a clock that has
+    stepped back since does not undo that.
     """
+    now = max([now, *(facts.came_in for facts in line if facts.effective_from is None)])
     standings: list[Standing] = []
     next_start: datetime | None = None  # the earliest start of any higher version
     for facts in sorted(line, key=lambda f: f.sort_key, reverse=True):
@@ -146,7 +148,9 @@ def settle(line: Sequence[VersionFacts], now: datetime) -> list[Standing]:
             start = min(start, facts.effective_to)
         ends = [end for end in (next_start, facts.effective_to, facts.withdrawn_at) if end is not None]
         end = max(start, min(ends)) if ends else None
-        standings.append(Standing(facts.doc_id, _status(facts, start, end, next_start, now), start, end))
+        standings.append(
+            Standing(facts.doc_id, facts.sort_key, _status(facts, start, end, next_start, now), start, end)
+        )
         if facts.withdrawn_at is None or facts.withdrawn_at > start:
             next_start = start if next_start is None else min(next_start, start)
     return standings[::-1]
@@ -155,7 +159,7 @@ def settle(line: Sequence[VersionFacts], now: datetime) -> list[Standing]:
 def _status(
     facts: VersionFacts, start: datetime, end: datetime | None, next_start: datetime | None, now: datetime
 ) -> Status:
-    if facts.withdrawn_at is not None and facts.withdrawn_at <= now:
+    if facts.withdrawn_at is not None:  # even by a clock that is ahead of this one
         return "withdrawn"
     if next_start is not None and next_start <= now:
         return "superseded"

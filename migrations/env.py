@@ -6,6 +6,7 @@ last, so that a migration may change any table under them.
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -13,11 +14,9 @@ from alembic import context
 
 from evidencedesk import connections, models, schema
 
-VIEWS = Path(__file__).parent / "views"
-
 
 def _run(connection: sa.Connection) -> None:
-    schema.drop_views(connection, VIEWS)
+    schema.drop_views(connection)
     context.configure(
         connection=connection,
         target_metadata=models.Base.metadata,
@@ -27,7 +26,7 @@ def _run(connection: sa.Connection) -> None:
         include_name=lambda name, kind, _parents: kind != "table" or name in models.Base.metadata.tables,
     )
     context.run_migrations()
-    schema.create_views(connection, VIEWS)
+    schema.create_views(connection)
 
 
 handed_in = context.config.attributes.get("connection")
@@ -36,7 +35,11 @@ if handed_in is not None:
 else:
     url = context.config.get_main_option("sqlalchemy.url") or ""
     database = context.get_x_argument(as_dictionary=True).get("db") or sa.make_url(url).database or ""
-    with connections.open_database(Path(database), journal=None) as opened, opened.upgrading() as connection:
+    schema.exists(Path(database))  # refuses another program's file before anything is written to it
+    with (
+        closing(connections.connect_database(Path(database), journal=None)) as opened,
+        opened.upgrading() as connection,
+    ):
         if schema.needs_identity(connection):
             schema.write_identity(connection)
         _run(connection)

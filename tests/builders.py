@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from evidencedesk import Desk
+from evidencedesk.connections import Database, connect_database
 from evidencedesk.documents import parse_document
 from evidencedesk.records import SourceDocument
 
@@ -61,6 +62,11 @@ def open_desk(
         for source in sources:
             desk.update_document(source)
         yield desk
+
+
+def opened(path: Path, **options: object) -> AbstractContextManager[Database]:
+    """A bare database, closed at the end of the block."""
+    return closing(connect_database(path, **options))
 
 
 def found(desk: Desk, query: str, **options: object) -> list[str]:

@@ -172,3 +172,14 @@ def test_removed_words_leave_the_vocabulary() -> None:
             assert bm25_module.kept_statistics(snapshot.connection) == bm25_module.rebuilt_statistics(
                 snapshot.connection
             )
+
+
+def test_another_implementation_gives_the_same_scores() -> None:
+    """bm25s computes the same formula under the name `lucene`, in single precision."""
+    bm25s = pytest.importorskip("bm25s")
+    texts = ["red bike and red bell", "blue bike", "a helmet is red", "brakes, brakes and a bell for the bike"]
+    other = bm25s.BM25(method="lucene", k1=K1, b=B, idf_method="lucene")
+    other.index([tokens(text) for text in texts], show_progress=False)
+    for query in ("red bike", "bell", "brakes helmet"):
+        ours = dict(BM25.over({str(n): text for n, text in enumerate(texts)}).search(query))
+        assert [ours.get(str(n), 0.0) for n in range(4)] == pytest.approx(other.get_scores(tokens(query)), rel=1e-5)

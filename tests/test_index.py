@@ -8,22 +8,25 @@ import shutil
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
 import pytest
-from builders import Clock, found, make_source, open_desk, write_source
+from builders import MOMENT, Clock, found, make_source, open_desk, write_source
 
 from evidencedesk import CallableEmbedder, Desk, counting
 from evidencedesk.embeddings import ToyEmbedder
 from evidencedesk.errors import (
     DocumentConflict,
     EmbedderError,
+    EmbedderMismatch,
     EmbedderUnavailable,
     FrontMatterError,
     NoContentError,
     SettingsMismatch,
+    UnreadableSource,
 )
 from evidencedesk.records import IngestProgress, IngestReport, Skipped
 
@@ -275,7 +278,8 @@ def test_progress_counts_files_and_texts(tmp_path: Path) -> None:
     seen: list[IngestProgress] = []
     with open_desk(embedder="toy") as desk:
         desk.ingest(tmp_path, progress=seen.append)
-    assert seen == [IngestProgress(n + 1, 3, n + 1, f"{n}.md") for n in range(3)]
+    # After each batch of texts, and after each file.
+    assert seen == [IngestProgress(done, 3, n + 1, f"{n}.md") for n in range(3) for done in (n, n + 1)]
 
 
 def test_an_interrupted_run_leaves_whole_documents_and_goes_on(tmp_path: Path) -> None:
@@ -522,5 +526,194 @@ def test_an_ingest_of_an_unchanged_folder_applies_what_has_come_due(tmp_path: Pa
         clock.advance(days=60)
         report = desk.ingest(tmp_path, dry_run=dry_run)
         assert (report.unchanged, report.superseded) == (("rule-v1", "rule-v2"), ("rule-v1",))
-        statuses = [d.status for d in desk.documents()]
+        with desk.engine.connect() as sql:
+            statuses = [row[0] for row in sql.exec_driver_sql("SELECT status FROM documents ORDER BY doc_id")]
         assert statuses == (["current", "scheduled"] if dry_run else ["superseded", "current"])
+
+
+def test_what_cannot_be_stored_is_not_embedded(tmp_path: Path) -> None:
+    """A conflict is found before the embedder is asked, on every run."""
+    write_source(tmp_path, "a.md", "Some text.", doc_id="rule-bn-v1", lang="bn")
+    embedder = counting(ToyEmbedder())
+    with open_desk(sources=[make_source(doc_id="rule-v1-bn", lang="bn")], embedder=embedder) as desk:
+        for _ in range(2):
+            report = desk.ingest(tmp_path)
+            assert ([failed.path for failed in report.failed], report.embedded) == (["a.md"], 0)
+        assert embedder.documents == 1
+
+
+def test_one_file_says_nothing_about_the_others_of_its_folder(tmp_path: Path) -> None:
+    write_source(tmp_path, "a.md", doc_id="a-v1")
+    write_source(tmp_path, "b.md", doc_id="b-v1")
+    with open_desk() as desk:
+        desk.ingest(tmp_path)
+        report = desk.ingest(tmp_path / "a.md")
+        assert (report.unchanged, report.missing) == (("a-v1",), ())
+
+
+def test_a_renamed_file_that_is_refused_is_not_missing(tmp_path: Path) -> None:
+    write_source(tmp_path, "a.md", "One.", doc_id="rule-v1")
+    with open_desk() as desk:
+        desk.ingest(tmp_path)
+        (tmp_path / "a.md").rename(tmp_path / "renamed.md")
+        write_source(tmp_path, "rival.md", "Two.", doc_id="rule-v1")
+        report = desk.ingest(tmp_path)
+        assert (len(report.failed), report.missing) == (2, ())
+
+
+def test_an_update_does_not_give_a_nameless_file_a_second_name(tmp_path: Path) -> None:
+    """Without a doc_id a file is named by its path in the folder, which a bare path does not say."""
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "plain.md").write_text("# Plain\n\nText.\n")
+    with open_desk() as desk:
+        desk.ingest(tmp_path)
+        with pytest.raises(UnreadableSource, match="may be sub/plain.md.*write a doc_id.*or ingest the folder"):
+            desk.update_document(tmp_path / "sub" / "plain.md")
+        (tmp_path / "other.md").write_text("# Other\n\nText.\n")
+        assert desk.update_document(tmp_path / "other.md").doc_id == "other-v1"
+
+
+def test_a_host_may_change_anything_of_a_parsed_document() -> None:
+    """Not only the text counts: title, dates and metadata are stored too."""
+    source = make_source()
+    with open_desk(sources=[source]) as desk:
+        for change in (
+            {"title": "New"},
+            {"effective_to": datetime(2027, 1, 1, tzinfo=UTC)},
+            {"metadata": {"owner": "x"}},
+        ):
+            source = replace(source, **change)
+            assert desk.update_document(source).action == "updated"
+            assert desk.update_document(source).action == "unchanged"
+        assert desk.document("shop-v1").title == "New"
+        assert desk.check().ok
+
+
+def test_without_its_endpoint_a_run_ends_at_once(tmp_path: Path) -> None:
+    """What is wrong with the embedder is no file's fault, and no other file would do better."""
+    for n in range(5):
+        write_source(tmp_path, f"{n}.md", f"Text {n}.", doc_id=f"d{n}-v1")
+    calls = []
+
+    def embed(texts: Sequence[str]) -> np.ndarray:
+        calls.append(texts)
+        raise EmbedderUnavailable(embedder="x", problem="nobody answers")
+
+    with open_desk(embedder=CallableEmbedder(embed, name="x", dimension=2)) as desk:
+        with pytest.raises(EmbedderUnavailable, match="nobody answers"):
+            desk.ingest(tmp_path)
+    assert len(calls) == 1
+
+
+def test_a_rehearsal_holds_no_lock_and_needs_no_right_to_write(tmp_path: Path) -> None:
+    write_source(tmp_path / "docs", "a.md", doc_id="a-v1")
+    with open_desk(tmp_path / "desk.db", [make_source()]):
+        pass
+    with open_desk(tmp_path / "desk.db", read_only=True) as reader, open_desk(tmp_path / "desk.db") as writer:
+
+        def write_meanwhile(_progress: IngestProgress) -> None:
+            writer.update_document(make_source("Meanwhile.", doc_id="other-v1"))
+
+        assert reader.ingest(tmp_path / "docs", dry_run=True, progress=write_meanwhile).added == ("a-v1",)
+        assert [d.doc_id for d in writer.documents()] == ["other-v1", "shop-v1"]
+
+
+def test_an_embedder_that_cannot_say_who_it_is_leaves_no_file_behind(tmp_path: Path) -> None:
+    with pytest.raises((TypeError, ValueError)):
+        Desk.open(tmp_path / "desk.db", embedder=CallableEmbedder(len, name="", dimension=2))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_two_folders_that_claim_one_doc_id_do_not_destroy_each_other(tmp_path: Path) -> None:
+    """Within one run and across runs; the way out is in the message."""
+    for folder, text in (("one", "Red."), ("two", "Green.")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "b.md").write_text(text)
+    with open_desk() as desk:
+        desk.ingest(tmp_path / "one")
+        (failed,) = desk.ingest(tmp_path / "two").failed
+        assert "b.md of the folder one" in failed.error
+        assert desk.chunk("b-v1:c0").text == "Red."
+        assert desk.ingest(tmp_path / "two", root="one").updated == ("b-v1",)
+
+
+def test_an_update_never_writes_over_another_nameless_file(tmp_path: Path) -> None:
+    write_source(tmp_path, "a.md", "Red.", doc_id=None, title=None, lang=None)
+    write_source(tmp_path, "sub/a.md", "Green.", doc_id=None, title=None, lang=None)
+    with open_desk() as desk:
+        desk.ingest(tmp_path)
+        with pytest.raises(UnreadableSource, match="write a doc_id"):
+            desk.update_document(tmp_path / "sub" / "a.md")
+        assert [desk.chunk(name).text for name in ("a-v1:c0", "sub/a-v1:c0")] == ["Red.", "Green."]
+
+
+def test_a_scheduled_version_that_was_taken_back_in_its_file_is_missing(tmp_path: Path) -> None:
+    write_source(tmp_path, "p.md", "Now.", doc_id="p", version="1")
+    with open_desk() as desk:
+        desk.ingest(tmp_path)
+        write_source(tmp_path, "p.md", "Soon.", doc_id="p", version="2", effective_from="2026-09-01")
+        assert desk.ingest(tmp_path).missing == ("p-v1",)
+        write_source(tmp_path, "p.md", "Now.", doc_id="p", version="1")
+        assert desk.ingest(tmp_path).missing == ("p-v2",)
+
+
+def test_an_embedder_that_changes_under_an_open_desk_is_refused() -> None:
+    embedder = CallableEmbedder(lambda texts: np.ones((len(texts), 2), dtype=np.float32), name="x", dimension=2)
+    with open_desk(sources=[make_source()], embedder=embedder) as desk:
+        embedder.fingerprint = "changed"
+        with pytest.raises(EmbedderMismatch):
+            desk.update_document(make_source("New text."))
+        assert desk.check().ok
+
+
+def test_a_clock_that_steps_back_undoes_nothing() -> None:
+    """NTP, or two hosts: what came in is in, corrections included."""
+    clock = Clock()
+    with open_desk(sources=[make_source("First."), make_source("Second.", doc_id="shop-v2")], clock=clock) as desk:
+        clock.advance(seconds=-5)
+        desk.update_document(make_source("Corrected.", doc_id="shop-v2"))
+        assert [hit.chunk.text for hit in desk.search("first corrected")] == ["Corrected."]
+        clock.advance(seconds=10)
+        assert desk.check().ok
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"doc_id": "plain"},
+        {"doc_id": ""},
+        {"family": ""},
+        {"doc_id": "নিয়\u09bc-v1"},
+        {"effective_from": MOMENT, "effective_to": MOMENT},
+    ],
+)
+def test_a_document_that_no_file_could_give_is_refused(change: dict[str, object]) -> None:
+    source = replace(make_source(), **change)
+    with open_desk() as desk:
+        if change.get("doc_id") == "নিয়\u09bc-v1":
+            source = replace(source, doc_id="\u09df-v1")
+        with pytest.raises(ValueError, match="doc_id|effective_to"):
+            desk.update_document(source)
+        with pytest.raises(NoContentError):
+            desk.update_document(replace(make_source(), sections=()))
+        assert desk.documents() == []
+
+
+def test_files_of_another_kind_are_named(tmp_path: Path) -> None:
+    (tmp_path / "scan.pdf").write_bytes(b"%PDF")
+    with open_desk() as desk:
+        assert desk.ingest(tmp_path).skipped == (Skipped("scan.pdf", "not a Markdown or text file"),)
+
+
+def test_a_folder_that_cannot_be_listed_says_nothing_about_its_documents(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from evidencedesk import index
+
+    write_source(tmp_path, "a.md", doc_id="a-v1")
+    with open_desk() as desk:
+        desk.ingest(tmp_path)
+        monkeypatch.setattr(
+            index, "find_sources", lambda _root: ([], [Skipped(".", "cannot be read: Permission denied")])
+        )
+        assert desk.ingest(tmp_path).missing == ()

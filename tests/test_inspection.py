@@ -6,7 +6,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from builders import Clock, make_source, open_desk
+from builders import Clock, make_source, open_desk, write_source
+
+from evidencedesk import inspection
+from evidencedesk.errors import DeskDamaged
 
 SOURCES = [
     make_source("Bikes are red.", doc_id="rule-v1", effective_from="2024-01-01"),
@@ -24,34 +27,74 @@ def test_a_sound_file_has_no_problems() -> None:
         assert report.facts["sqlite-vec"] == "loaded"
 
 
+RESTORE, COMPACT, EMBED = inspection._RESTORE, inspection._COMPACT, inspection._EMBED
+
+
 @pytest.mark.parametrize(
-    ("damage", "kind"),
+    ("damage", "kind", "next_step"),
     [
-        ("UPDATE documents SET valid_to = NULL WHERE doc_id = 'rule-v1'", "wrong validity"),
-        ("UPDATE documents SET status = 'expired' WHERE doc_id = 'rule-v2'", "wrong status"),
-        ("UPDATE chunks SET line_start = 1, line_end = 2", "lines do not hold the text"),
-        ("UPDATE chunks SET text = 'Bikes are green.'", "lines do not hold the text"),
-        ("UPDATE lexical_postings SET frequency = frequency + 1", "postings differ from the text"),
-        ("DELETE FROM lexical_postings", "postings differ from the text"),
-        ("UPDATE lexical_terms SET chunks_in_force = chunks_in_force + 1 WHERE term = 'blue'", "BM25 term differs"),
-        ("UPDATE lexical_totals SET chunks_in_force = 7", "BM25 totals differ"),
-        ("DELETE FROM vectors", "vectors missing"),
-        ("UPDATE vectors SET embedding = zeroblob(1024)", "vector damaged"),
-        ("UPDATE vectors SET embedding = x'00'", "vector damaged"),
-        ("DROP VIEW current_chunks", "view missing"),
-        ("DROP INDEX ux_documents_one_current", "index missing"),
-        ("PRAGMA foreign_keys = OFF; DELETE FROM documents WHERE doc_id = 'rule-v1'", "dangling reference"),
+        ("UPDATE documents SET valid_to = NULL WHERE doc_id = 'rule-v1'", "wrong validity", COMPACT),
+        ("UPDATE documents SET status = 'expired' WHERE doc_id = 'rule-v2'", "wrong status", COMPACT),
+        ("UPDATE desk SET next_change_at = NULL", "wrong next change", COMPACT),
+        ("UPDATE desk SET next_change_at = '2099-01-01 00:00:00.000000'", "wrong next change", COMPACT),
+        ("UPDATE documents SET content_hash = 'x'", "content differs from its hash", RESTORE),
+        ("UPDATE documents SET title = 'x'", "content differs from its hash", RESTORE),
+        ("UPDATE chunks SET line_start = 1, line_end = 2", "lines do not hold the text", RESTORE),
+        ("UPDATE chunks SET text = 'Bikes are green.'", "lines do not hold the text", RESTORE),
+        ("UPDATE chunks SET text_hash = 'x'", "hash differs from the text", COMPACT),
+        ("UPDATE chunks SET term_count = 99", "postings differ from the text", COMPACT),
+        ("UPDATE lexical_postings SET frequency = frequency + 1", "postings differ from the text", COMPACT),
+        ("DELETE FROM lexical_postings", "postings differ from the text", COMPACT),
+        (
+            "UPDATE lexical_terms SET chunks_in_force = chunks_in_force + 1 WHERE term = 'blue'",
+            "BM25 term differs",
+            COMPACT,
+        ),
+        ("UPDATE lexical_totals SET chunks_in_force = 7", "BM25 totals differ", COMPACT),
+        ("DELETE FROM vectors", "vectors missing", EMBED),
+        ("UPDATE vectors SET embedding = zeroblob(1024)", "vector damaged", EMBED),
+        ("UPDATE vectors SET embedding = x'00'", "vector damaged", EMBED),
+        ("DROP VIEW current_chunks", "view missing", COMPACT),
+        (
+            "DROP VIEW current_documents; CREATE VIEW current_documents AS SELECT * FROM documents",
+            "view missing",
+            COMPACT,
+        ),
+        ("UPDATE documents SET version_sort = '9' WHERE doc_id = 'rule-v1'", "wrong version order", RESTORE),
+        ("UPDATE documents SET valid_from = 12345", "damaged", RESTORE),
+        ("UPDATE vectors SET embedding = 5", "damaged", RESTORE),
+        ("DELETE FROM lexical_totals", "damaged", RESTORE),
+        ("DROP TABLE vectors", "damaged", RESTORE),
+        ("DROP INDEX ux_documents_one_current", "index missing", COMPACT),
+        ("DROP INDEX ix_chunks_text_hash", "index missing", COMPACT),
+        (
+            "DROP INDEX ux_documents_one_current; UPDATE documents SET status = 'current'",
+            "outdated but current",
+            COMPACT,
+        ),
+        ("PRAGMA foreign_keys = OFF; DELETE FROM documents WHERE doc_id = 'rule-v1'", "dangling reference", RESTORE),
     ],
 )
-def test_each_kind_of_damage_is_found(damage: str, kind: str) -> None:
+def test_each_kind_of_damage_is_found_and_the_next_step_mends_it(
+    tmp_path: Path, damage: str, kind: str, next_step: str
+) -> None:
     """BR-35: derived rows out of step with the text are found, whatever integrity_check says."""
-    with open_desk(sources=SOURCES, embedder="toy") as desk:
+    for version, start in (("1", "2024-01-01"), ("2", "2025-01-01"), ("3", "2027-01-01")):
+        body = {"1": "Bikes are red.", "2": "Bikes are blue.", "3": "Bikes are gone."}[version]
+        write_source(tmp_path / "docs", f"{version}.md", body, doc_id="rule", version=version, effective_from=start)
+    with open_desk(tmp_path / "desk.db", embedder="toy") as desk:
+        desk.ingest(tmp_path / "docs")
+        assert desk.check().ok
         with desk.engine.connect() as sql:
             sql.connection.driver_connection.executescript(damage)
-        report = desk.check()
-        assert not report.ok
-        assert kind in {problem.kind for problem in report.problems}
-        assert all(problem.next_step for problem in report.problems)
+        found = {problem.kind: problem.next_step for problem in desk.check().problems}
+        assert found.get(kind) == next_step
+        if next_step != RESTORE:
+            desk.compact()
+            if next_step == EMBED:
+                assert desk.ingest(tmp_path / "docs").embedded == 3
+            assert desk.check().problems == ()
+            assert desk.ingest(tmp_path / "docs").unchanged == ("rule-v1", "rule-v2", "rule-v3")
 
 
 def test_what_has_only_come_due_is_no_problem() -> None:
@@ -62,8 +105,6 @@ def test_what_has_only_come_due_is_no_problem() -> None:
 
 
 def test_a_damaged_page_is_a_typed_error_or_a_problem(tmp_path: Path) -> None:
-    from evidencedesk.errors import DeskDamaged
-
     path = tmp_path / "desk.db"
     with open_desk(path, SOURCES):
         pass
@@ -71,5 +112,10 @@ def test_a_damaged_page_is_a_typed_error_or_a_problem(tmp_path: Path) -> None:
     for start in range(8192, len(data), 8192):
         data[start : start + 64] = b"\xff" * 64
     path.write_bytes(data)
-    with pytest.raises(DeskDamaged, match="Restore a backup"), open_desk(path) as desk:
-        desk.check()
+    try:
+        with open_desk(path) as desk:
+            kinds = {problem.kind for problem in desk.check().problems}
+    except DeskDamaged as error:
+        assert "Restore a backup" in str(error)  # noqa: PT017 - either way is right, silence is not
+    else:
+        assert kinds == {"damaged"}

@@ -130,6 +130,11 @@ class LinesOfVersions(RuleBasedStateMachine):
             expected = [max(begun, key=version_parts)] if begun else []
             hits = self.desk.search("bikes", lang=lang, mode="keyword")
             assert [hit.chunk.version for hit in hits] == expected
+            assert [hit.chunk.status for hit in hits] == ["current" for _ in expected]
+            assert [d.version for d in self.desk.documents(status="current", lang=lang)] == expected
+            if expected:
+                assert self.desk.document("a", lang=lang).version == expected[0]
+            assert not [stale for stale in self.desk.staleness() if stale.problem == "outdated_but_current"]
 
     @invariant()
     def the_file_is_sound(self) -> None:

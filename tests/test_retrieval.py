@@ -214,7 +214,8 @@ def test_an_embedder_that_does_not_know_the_language_is_left_out() -> None:
 
 def test_hybrid_without_an_embedder_is_keyword_search_and_says_so() -> None:
     with open_desk(sources=[make_source()]) as desk:
-        assert desk.search("bikes").mode == "keyword"
+        hits = desk.search("bikes")
+        assert (hits.mode, hits.notes) == ("keyword", ("this desk has no embedder; searched by keyword",))
 
 
 def test_agreement_beats_one_first_place_in_rank_fusion() -> None:
@@ -269,3 +270,66 @@ def test_hits_are_a_sequence(desk_with_three: Desk) -> None:
 def desk_with_three() -> Desk:
     with open_desk(sources=[make_source(doc_id=f"d{n}-v1") for n in range(3)]) as desk:
         yield desk
+
+
+@pytest.mark.parametrize("k", [10**30, np.int64(3)])
+def test_any_whole_number_is_a_legal_k(k: int) -> None:
+    with open_desk(sources=[make_source()], embedder="toy") as desk:
+        for mode in ("keyword", "vector", "hybrid"):
+            assert len(desk.search("bikes", mode=mode, k=k)) == 1
+
+
+def test_text_that_utf8_cannot_hold_is_no_error() -> None:
+    from evidencedesk.errors import NotFound
+
+    with open_desk(sources=[make_source()], embedder="toy") as desk:
+        assert desk.search("bikes \ud800", lang="\ud800").reason == "nothing_matches"
+        assert desk.search("bikes", family="\ud800").reason == "nothing_matches"
+        for look_up in (desk.document, desk.history, desk.chunk):
+            with pytest.raises(NotFound):
+                look_up("\ud800")
+
+
+@pytest.mark.parametrize(
+    "name", ["x", "shop-v1", "shop-v1:c", "shop-v1:c01", "shop-v1:c-1", "shop-v1:c" + "9" * 5000, ":c0"]
+)
+def test_what_is_no_chunk_is_not_found(name: str) -> None:
+    from evidencedesk.errors import NotFound
+
+    with open_desk(sources=[make_source()]) as desk, pytest.raises(NotFound, match="no chunk"):
+        desk.chunk(name)
+
+
+@pytest.mark.parametrize("vector", [[np.nan, 1.0], [1.0, 0.0, 0.0]])
+def test_a_bad_vector_of_the_question_is_an_error_and_no_silent_keyword_search(vector: list[float]) -> None:
+    from evidencedesk.errors import BadVectors
+
+    def embed(texts: Sequence[str]) -> np.ndarray:
+        return np.array([vector if text == "bikes?" else [1.0, 0.0] for text in texts], dtype=np.float32)
+
+    with open_desk(sources=[make_source()], embedder=CallableEmbedder(embed, name="x", dimension=2)) as desk:
+        with pytest.raises(BadVectors, match="the question"):
+            desk.search("bikes?")
+
+
+def test_a_vector_search_without_vectors_says_what_to_do() -> None:
+    from evidencedesk.errors import NoVectors
+
+    with open_desk(sources=[make_source()]) as desk, pytest.raises(NoVectors, match="--mode keyword"):
+        desk.search("bikes", mode="vector")
+
+
+def test_verbs_agree_with_search_on_what_is_in_force_now() -> None:
+    """While something is due and nobody has written, every verb has the status of its own instant."""
+    clock = Clock(datetime(2026, 1, 1, tzinfo=UTC))
+    sources = [
+        make_source("Old.", doc_id="rule-v1", effective_from="2025-01-01"),
+        make_source("New.", doc_id="rule-v2", effective_from="2026-02-01"),
+    ]
+    with open_desk(sources=sources, clock=clock) as desk:
+        clock.advance(days=45)
+        assert desk.document("rule").doc_id == "rule-v2"
+        assert [d.status for d in desk.documents()] == ["superseded", "current"]
+        assert desk.chunk("rule-v1:c0").status == "superseded"
+        assert desk.search("new")[0].chunk.status == "current"
+        assert [(stale.doc_id, stale.problem) for stale in desk.staleness()] == [("rule-v1", "superseded")]

@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from builders import found, make_source, open_desk
+from builders import found, make_source, open_desk, opened
 
 from evidencedesk import Desk, schema
-from evidencedesk.connections import find_driver, open_database
+from evidencedesk.connections import find_driver
 from evidencedesk.errors import (
+    DeskDamaged,
     DeskMissing,
     NotADesk,
     SchemaTooNew,
@@ -40,7 +41,7 @@ def normalised_schema(connection: sa.Connection) -> dict[str, str]:
 
 
 def set_revision(path: Path, revision: str) -> None:
-    with open_database(path) as database, database.write("testing") as connection:
+    with opened(path) as database, database.write("testing") as connection:
         connection.exec_driver_sql(f"UPDATE {schema.VERSION_TABLE} SET version_num = ?", (revision,))
 
 
@@ -63,10 +64,10 @@ def add_revision(folder: Path, monkeypatch: pytest.MonkeyPatch, body: str) -> No
 
 def test_the_migrations_make_just_the_models(tmp_path: Path) -> None:
     """Compared as SQL text, because autogenerate misses partial indexes and checks."""
-    schema.create(tmp_path / "desk.db", DRIVER)
-    with open_database(tmp_path / "desk.db") as migrated, migrated.read() as connection:
+    schema.create(tmp_path / "desk.db")
+    with opened(tmp_path / "desk.db") as migrated, migrated.read() as connection:
         by_migrations = normalised_schema(connection)
-    with open_database(tmp_path / "models.db") as plain, plain.write("testing") as connection:
+    with opened(tmp_path / "models.db") as plain, plain.write("testing") as connection:
         Base.metadata.create_all(connection)
         by_models = normalised_schema(connection)
     assert by_migrations == by_models
@@ -89,10 +90,10 @@ def test_the_head_known_to_the_code_is_the_head_of_the_migrations() -> None:
 def test_a_new_file_is_ours_and_only_its_own_view_names_are_in_it(tmp_path: Path) -> None:
     path = tmp_path / "desk.db"
     assert not schema.exists(path)
-    schema.create(path, DRIVER)
+    schema.create(path)
     assert schema.exists(path)
     assert [p.name for p in tmp_path.iterdir()] == ["desk.db"]
-    with open_database(path) as database, database.read() as connection:
+    with opened(path) as database, database.read() as connection:
         names = {row[0] for row in connection.exec_driver_sql("SELECT name FROM sqlite_master WHERE type = 'view'")}
         assert connection.exec_driver_sql("PRAGMA page_size").scalar() == 8192
     assert names == schema.view_names()
@@ -107,11 +108,30 @@ def test_an_empty_file_becomes_a_desk(tmp_path: Path) -> None:
         assert found(desk, "bikes") == ["shop-v1:c0"]
 
 
+@pytest.mark.parametrize("empty", [True, False])
+def test_many_who_create_one_file_at_once_share_it(tmp_path: Path, empty: bool) -> None:
+    """Nobody's first document is lost, an empty file that was there included."""
+    path = tmp_path / "desk.db"
+    if empty:
+        path.touch()
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[3])\n"
+        "from builders import *\n"
+        "with open_desk(sys.argv[1], [make_source(doc_id=f'd{sys.argv[2]}-v1')]): pass"
+    )
+    tests = str(Path(__file__).parent)
+    several = [subprocess.Popen([sys.executable, "-c", code, str(path), str(n), tests]) for n in range(4)]
+    assert [one.wait() for one in several] == [0, 0, 0, 0]
+    with open_desk(path) as desk:
+        assert [d.doc_id for d in desk.documents()] == [f"d{n}-v1" for n in range(4)]
+    assert [p.name for p in tmp_path.iterdir()] == ["desk.db"]
+
+
 def test_creating_where_another_process_was_first_changes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "desk.db"
     with open_desk(path, [make_source()]):
         pass
-    schema.create(path, DRIVER)
+    schema.create(path)
     with open_desk(path) as desk:
         assert found(desk, "bikes") == ["shop-v1:c0"]
 
@@ -138,9 +158,80 @@ def test_another_programs_database_is_refused_before_a_byte_is_written(tmp_path:
     assert path.read_bytes() == before
 
 
-def test_a_folder_is_no_desk(tmp_path: Path) -> None:
-    with pytest.raises(NotADesk, match="it is a folder"):
-        Desk.open(tmp_path)
+@pytest.mark.parametrize("name", ["", "pipe", "x" * 300, "nul\0"])
+def test_what_is_no_file_is_no_desk(tmp_path: Path, name: str) -> None:
+    """A folder, a pipe, a name that cannot be: nothing is replaced, nothing waits."""
+    if name == "pipe":
+        os.mkfifo(tmp_path / name)
+    with pytest.raises(NotADesk):
+        Desk.open(tmp_path / name, embedder="none")
+    assert len(list(tmp_path.iterdir())) == (1 if name == "pipe" else 0)
+
+
+def test_a_link_is_followed_to_where_it_leads(tmp_path: Path) -> None:
+    """Also where it leads nowhere yet, or to an empty file: the link stays a link."""
+    link, target = tmp_path / "desk.db", tmp_path / "data" / "real.db"
+    target.parent.mkdir()
+    link.symlink_to(target)
+    with open_desk(link, [make_source()]) as desk:
+        assert found(desk, "bikes") == ["shop-v1:c0"]
+    assert link.is_symlink()
+    assert target.stat().st_size > 0
+
+
+def test_an_empty_file_keeps_its_rights(tmp_path: Path) -> None:
+    path = tmp_path / "desk.db"
+    path.touch(mode=0o600)
+    with open_desk(path, [make_source()]):
+        pass
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_an_old_write_ahead_log_never_comes_back_in_a_new_file(tmp_path: Path) -> None:
+    """A killed process leaves one; SQLite would play it into whatever lies at the path."""
+    code = (
+        "import os, sys; sys.path.insert(0, sys.argv[2])\n"
+        "from builders import *\n"
+        "with open_desk(sys.argv[1], [make_source()]): os._exit(0)"
+    )
+    path = tmp_path / "desk.db"
+    subprocess.run([sys.executable, "-c", code, str(path), str(Path(__file__).parent)], check=True)
+    assert path.with_name("desk.db-wal").stat().st_size > 0
+    path.unlink()
+    with pytest.raises(NotADesk, match="its write-ahead log desk.db-wal is there; move that away"):
+        Desk.open(path, embedder="none")
+    assert not path.exists()
+
+
+def test_a_file_without_its_revision_is_damaged_not_old(tmp_path: Path) -> None:
+    path = tmp_path / "desk.db"
+    with open_desk(path, [make_source()]):
+        pass
+    with opened(path) as database, database.write("testing") as connection:
+        connection.exec_driver_sql(f"DELETE FROM {schema.VERSION_TABLE}")
+    for action in (lambda: Desk.open(path), lambda: Desk.upgrade(path)):
+        with pytest.raises(DeskDamaged, match="revision is gone"):
+            action()
+    assert [p.name for p in tmp_path.glob("*.schema-*")] == []
+
+
+def test_a_file_without_its_settings_is_damaged_not_new(tmp_path: Path) -> None:
+    path = tmp_path / "desk.db"
+    with open_desk(path, [make_source()]):
+        pass
+    with opened(path) as database, database.write("testing") as connection:
+        connection.exec_driver_sql("DELETE FROM desk")
+    with pytest.raises(DeskDamaged, match="its settings is gone"), open_desk(path):
+        pass
+
+
+def test_a_change_of_folder_does_not_move_the_desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with open_desk("desk.db", [make_source()]) as desk:
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        desk.engine.dispose()
+        assert found(desk, "bikes") == ["shop-v1:c0"]
 
 
 @pytest.mark.parametrize("options", [{"read_only": True}, {"create": False}])
@@ -180,10 +271,10 @@ def test_an_older_file_is_refused_with_the_command_and_upgraded_when_asked(
     with open_desk(path, upgrade=True) as desk:
         assert found(desk, "bikes") == ["shop-v1:c0"]
     (copy,) = tmp_path.glob("desk.db.schema-0001.*")
-    with open_database(copy) as database, database.read() as connection:
+    with opened(copy) as database, database.read() as connection:
         assert schema.revision_of(connection) == "0001"
         assert connection.exec_driver_sql("SELECT count(*) FROM chunks").scalar() == 1
-    assert schema.upgrade(path, DRIVER) is None
+    assert schema.upgrade(path) is None
 
 
 def test_a_migration_that_fails_half_way_leaves_the_file_as_it_was(
@@ -198,14 +289,14 @@ def test_a_migration_that_fails_half_way_leaves_the_file_as_it_was(
         "    op.create_table('half', sa.Column('x', sa.Integer()))\n    op.execute('INSERT INTO nowhere VALUES (1)')",
     )  # fmt: skip
     with pytest.raises(StoreError, match="changing the schema"):
-        schema.upgrade(path, DRIVER)
-    with open_database(path) as database, database.read() as connection:
+        schema.upgrade(path)
+    with opened(path) as database, database.read() as connection:
         assert schema.revision_of(connection) == "0001"
         names = {row[0] for row in connection.exec_driver_sql("SELECT name FROM sqlite_master")}
         assert "half" not in names
         assert schema.view_names() <= names
     add_revision(migrations, monkeypatch, "    op.create_table('half', sa.Column('x', sa.Integer()))")
-    assert schema.upgrade(path, DRIVER) is not None
+    assert schema.upgrade(path) is not None
 
 
 def test_a_table_rebuild_in_a_migration_keeps_child_rows(
@@ -220,8 +311,8 @@ def test_a_table_rebuild_in_a_migration_keeps_child_rows(
         "    with op.batch_alter_table('documents', table_kwargs={'sqlite_autoincrement': True}) as batch:\n"
         "        batch.add_column(sa.Column('extra', sa.Text()))\n        batch.alter_column('title', nullable=True)",
     )  # fmt: skip
-    schema.upgrade(path, DRIVER)
-    with open_database(path) as database, database.read() as connection:
+    schema.upgrade(path)
+    with opened(path) as database, database.read() as connection:
         assert connection.exec_driver_sql("SELECT count(*) FROM chunks").scalar() == 1
         assert connection.exec_driver_sql("SELECT count(*) FROM chunk_locations").scalar() == 1
 
@@ -252,6 +343,9 @@ if os.geteuid() == 0:
     os.setgroups([]); os.setgid(65534); os.setuid(65534)
 path = sys.argv[1]
 with evidencedesk.Desk.open(path, read_only=True) as desk:
+    print(desk.search("bikes")[0].chunk.id, desk.check().ok, flush=True)
+    # Whoever may write the folder changes the file: the reader sees it, though SQLite was told that it cannot.
+    sys.stdin.readline()
     print(desk.search("bikes")[0].chunk.id, desk.check().ok)
 for action in (lambda: evidencedesk.Desk.open(path, embedder="none").promote(), lambda: evidencedesk.Desk.open(path + "2", embedder="none")):
     try:
@@ -273,12 +367,21 @@ def test_a_read_only_file_in_a_read_only_folder_can_be_read() -> None:
         path.chmod(0o444)
         folder.chmod(0o555)
         try:
-            done = subprocess.run(
-                [sys.executable, "-c", AS_NOBODY, str(path)], capture_output=True, text=True, check=False
-            )
+            with subprocess.Popen(
+                [sys.executable, "-c", AS_NOBODY, str(path)], text=True,
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            ) as reader:  # fmt: skip
+                first = reader.stdout.readline()
+                folder.chmod(0o755)
+                path.chmod(0o644)
+                with open_desk(path, [make_source("Bikes are blue.", doc_id="shop-v2")]):
+                    pass
+                folder.chmod(0o555)
+                rest, errors = reader.communicate("go on\n")
         finally:
             folder.chmod(0o755)
-    assert done.stderr == ""
-    read, *refused = done.stdout.splitlines()
-    assert read == "shop-v1:c0 True"
+    assert errors == ""
+    assert first == "shop-v1:c0 True\n"
+    second, *refused = rest.splitlines()
+    assert second == "shop-v2:c0 True"
     assert [line.split(" cannot be written")[0] for line in refused] == [str(path), f"{path}2"]

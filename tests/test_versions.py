@@ -74,6 +74,8 @@ def test_the_sort_key_orders_as_the_numbers_do(pair: list[list[int]]) -> None:
         ("refund-hey", "en", "refund-hey", None, False),
         ("report-12", "en", "report-12", None, False),
         ("x-v2-v3", "en", "x-v2", "3", False),
+        ("a-v1-en-gb", "en-GB", "a", "1", True),
+        ("a-v1-BN", "bn", "a", "1", True),
         ("-v2", "en", "-v2", None, False),
         ("bn", "bn", "bn", None, False),
     ],
@@ -182,6 +184,10 @@ def test_a_version_withdrawn_before_it_began_replaced_nothing() -> None:
     assert statuses(*line) == {"doc-v1": "current", "doc-v2": "withdrawn"}
 
 
+def test_a_withdrawal_by_a_clock_that_is_ahead_counts_at_once() -> None:
+    assert statuses(version(1, withdrawn_at=day("2026-06-02"))) == {"doc-v1": "withdrawn"}
+
+
 instants = st.integers(0, 30).map(lambda n: day("2026-01-01") + timedelta(days=n))
 
 
@@ -193,17 +199,18 @@ def lines(draw: st.DrawFn) -> list[VersionFacts]:
         end = draw(st.none() | instants)
         if start is not None and end is not None and end <= start:
             end = None
-        gone = draw(st.none() | instants)
+        gone = draw(st.none() | st.just(day("2026-01-01")) | st.just(day("2026-01-05")))  # never after `now` below
         facts.append(VersionFacts(f"doc-v{number}", version_sort_key(str(number)), draw(instants), start, end, gone))
     return facts
 
 
-@given(lines(), instants)
+@given(lines(), instants.map(lambda at: max(at, day("2026-01-05"))))
 def test_laws_of_a_line(line: list[VersionFacts], now: datetime) -> None:
     """Order never matters; validities never overlap; current is just the one whose validity holds the instant."""
     settled = settle(line, now)
     assert all(settle(list(order), now) == settled for order in list(permutations(line))[:6])
     current = [s.doc_id for s in settled if s.status == "current"]
+    now = max([now, *(facts.came_in for facts in line if facts.effective_from is None)])
     holding = [s.doc_id for s in settled if s.valid_from <= now and (s.valid_to is None or now < s.valid_to)]
     assert current == holding
     assert len(holding) <= 1

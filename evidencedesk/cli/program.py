@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from evidencedesk import __version__, connections, embeddings, retrieval, schema
+from evidencedesk import __version__, embeddings, retrieval, schema
 from evidencedesk.cli.printing import (
     NOTES,
     print_aside,
@@ -29,7 +29,7 @@ from evidencedesk.cli.printing import (
     why_nothing,
 )
 from evidencedesk.desk import Desk
-from evidencedesk.errors import DeskMissing, EvidenceDeskError
+from evidencedesk.errors import EvidenceDeskError
 from evidencedesk.records import (
     IngestProgress,
     Mode,
@@ -41,7 +41,6 @@ DONE, ERROR, USAGE, ABSTAINED, DONE_WITH_FAILURES, INTERRUPTED, READER_GONE = 0,
 """Exit codes; the last two are 128 + SIGINT and 128 + SIGPIPE, as a shell reports them."""
 
 DEFAULT_PATH = Path("desk.db")
-_MOST_HITS = 1_000_000_000  # SQLite's integers end, so -k does too
 _CHUNK_ID = re.compile(r":c[0-9]+$")  # no doc_id ends so: it ends with its version or its language
 
 
@@ -286,15 +285,24 @@ def promote(db: _Db = DEFAULT_PATH, as_json: _Json = False) -> None:
 @app.command(epilog=_examples("evidencedesk upgrade --db shop.db"))
 def upgrade(db: _Db = DEFAULT_PATH, as_json: _Json = False) -> None:
     """Bring an older file up to this version, after setting a copy aside."""
-    if not schema.exists(db):
-        raise DeskMissing(path=str(db), missing="file")
-    copy = schema.upgrade(db, connections.find_driver())
+    copy = Desk.upgrade(db)
     if as_json:
         print_json({"schema": schema.HEAD, "copy": copy})
     elif copy is None:
         print_text(f"{db} has schema {schema.HEAD} already; nothing was written")
     else:
         print_text(f"{db} has schema {schema.HEAD} now; as it was before, it is kept in {copy}")
+
+
+@app.command(epilog=_examples("evidencedesk compact --db shop.db"))
+def compact(db: _Db = DEFAULT_PATH) -> None:
+    """Make anew whatever is derived from the documents, and give unused space back.
+
+    What `check` finds wrong with statuses, statistics or views is mended by it. Needs room for a second file.
+    """
+    with Desk.open(db, embedder="none", create=False) as desk:
+        desk.compact()
+    print_text(f"{db} is compacted")
 
 
 # ---------------------------------------------------------------- commands that read
@@ -336,15 +344,12 @@ def search(
     """
     needed = "none" if mode == "keyword" and embedder == "auto" else embedder
     with _open_to_read(db, needed) as desk:
-        most = min(k, _MOST_HITS)
-        hits = desk.search(query, k=most, mode=mode, as_of=as_of, lang=lang, family=family, fusion=fusion)
+        hits = desk.search(query, k=k, mode=mode, as_of=as_of, lang=lang, family=family, fusion=fusion)
     if as_json:
         print_json(hits)
     else:
         for note in hits.notes:
             print_aside(f"note: {note}")
-        if hits.mode != mode and not hits.notes:
-            print_aside("note: this desk has no embedder; searched by keyword")
         for rank, hit in enumerate(hits, 1):
             print_hit(rank, hit)
         if not hits:

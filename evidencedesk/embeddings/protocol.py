@@ -1,0 +1,65 @@
+"""What a desk needs of an embedder, and what identifies one."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence, Set
+from numbers import Integral
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evidencedesk.records import EmbedderIdentity, require_count
+
+Vectors = NDArray[np.float32]
+
+
+class Embedder(Protocol):
+    """What a desk needs of an embedder.
+
+    Both methods give one row a text, in order: shape (len(texts), dimension), of any length but zero. They
+    are called from any thread. `fingerprint` differs when weights or settings differ and is never made from
+    output, whose last digits depend on the processor; it may be empty. `languages` are the primary language
+    subtags (`en`, `bn`) that the embedder knows; None: any.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def dimension(self) -> int: ...
+    @property
+    def fingerprint(self) -> str: ...
+    @property
+    def languages(self) -> frozenset[str] | None: ...
+    def embed_documents(self, texts: Sequence[str]) -> Vectors: ...
+    def embed_queries(self, texts: Sequence[str]) -> Vectors: ...
+
+
+def identity(embedder: Embedder) -> EmbedderIdentity:
+    """Read an embedder's identity; an `OpenAIEmbedder` may have to ask its server for the dimension.
+
+    TypeError or ValueError says which attribute of a host's embedder is missing or wrong.
+    """
+    owner = type(embedder).__name__
+    for attribute, kind in (("name", str), ("dimension", Integral), ("fingerprint", str)):
+        value = getattr(embedder, attribute, None)
+        if not isinstance(value, kind):
+            wanted = "text" if kind is str else "a whole number"
+            raise TypeError(f"{owner}.{attribute} must be {wanted}, not {value!r}")
+    if not embedder.name or embedder.name != embedder.name.strip():
+        raise ValueError(f"{owner}.name must not be empty, nor begin or end with white space: {embedder.name!r}")
+    languages: Any = getattr(embedder, "languages", "missing")
+    if languages is not None and not (
+        isinstance(languages, Set) and all(isinstance(language, str) for language in languages)
+    ):
+        raise TypeError(f"{owner}.languages must be a set of language subtags, or None for any, not {languages!r}")
+    width: Any = embedder.dimension
+    width = width if isinstance(width, int) else int(width)  # one of numpy's integers
+    return EmbedderIdentity(embedder.name, require_count(f"{owner}.dimension", width), embedder.fingerprint)
+
+
+def digest_of_settings(*settings: object) -> str:
+    """Give a fingerprint of settings that JSON can hold: the same in every process."""
+    return hashlib.blake2b(json.dumps(settings, sort_keys=True).encode(), digest_size=16).hexdigest()

@@ -1,0 +1,116 @@
+"""The store: documents, chunks and settings in one database file.
+
+A `Snapshot` reads inside one read transaction, a `Transaction` writes inside one write transaction. Both give and
+take records; the two indexes (bm25, vectors) work over the same connection.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from evidencedesk import schema
+from evidencedesk.connections import MEMORY, Database, connect_database
+from evidencedesk.errors import DeskMissing
+from evidencedesk.store.snapshot import (
+    ChunkHead,
+    Scope,
+    Settings,
+    Snapshot,
+    StoredDocument,
+    chunk_heads,
+    chunks,
+    content_hash,
+    documents,
+    in_lists,
+)
+from evidencedesk.store.transaction import Transaction
+
+__all__ = [
+    "ChunkHead",
+    "Scope",
+    "Settings",
+    "Snapshot",
+    "Store",
+    "StoredDocument",
+    "Transaction",
+    "chunk_heads",
+    "chunks",
+    "content_hash",
+    "documents",
+    "in_lists",
+    "open_store",
+    "utc_now",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """A database that holds a desk at the head of the schema."""
+
+    database: Database
+    clock: Callable[[], datetime]
+
+    def now(self) -> datetime:
+        """The clock's instant, UTC."""
+        return self.clock().astimezone(UTC)
+
+    @contextmanager
+    def read(self, stage: str = "reading") -> Iterator[Snapshot]:
+        """One snapshot until the block ends."""
+        with self.database.read(stage) as connection:
+            yield Snapshot(connection, self.now())
+
+    @contextmanager
+    def write(self, stage: str) -> Iterator[Transaction]:
+        """One write transaction; commits at the end of the block, rolls back when it raises."""
+        with self.database.write(stage) as connection:
+            yield Transaction(connection, self.now())
+
+    @contextmanager
+    def private_copy(self) -> Iterator[Store]:
+        """A store over a copy of the file that is gone when the block ends; the file itself is only read."""
+        with tempfile.TemporaryDirectory(prefix="evidencedesk-") as folder:
+            path = Path(folder) / "desk.db"
+            self.database.copy_to(path)
+            with closing(connect_database(path)) as database:
+                yield Store(database, self.clock)
+
+
+def utc_now() -> datetime:
+    """The system's clock."""
+    return datetime.now(UTC)
+
+
+def open_store(
+    path: Path | str,
+    *,
+    read_only: bool = False,
+    create: bool = True,
+    upgrade: bool = False,
+    clock: Callable[[], datetime] = utc_now,
+) -> Store:
+    """The store at `path` (`:memory:`: one that lives in this process only).
+
+    No file: made when `create`, else DeskMissing. An older schema: SchemaTooOld, or upgraded when `upgrade`, with
+    a copy set aside. A newer one: SchemaTooNew. Another program's file: NotADesk. None of them writes to the file.
+    """
+    if str(path) == MEMORY:
+        database = connect_database(MEMORY)
+        schema.initialise(database)
+        return Store(database, clock)
+    file = Path(path)
+    if not schema.exists(file):
+        if read_only or not create:
+            raise DeskMissing(path=str(file), missing="file")
+        schema.create(file)
+    elif upgrade and not read_only:
+        schema.upgrade(file)
+    # The look at the revision is another connection's, which sets nothing: a file that is refused stays as it is.
+    with closing(connect_database(file, read_only=True)) as looking, looking.read("reading its schema") as connection:
+        schema.require_head(connection, str(file))
+    return Store(connect_database(file, read_only=read_only), clock)

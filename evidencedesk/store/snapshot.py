@@ -1,0 +1,416 @@
+"""Reading the base tables: one consistent state of the file, given as records."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import TypeVar
+
+import sqlalchemy as sa
+
+from evidencedesk.errors import NotFound
+from evidencedesk.models import ChunkRow, DeskRow, DocumentRow, EmbedderRow, table_of
+from evidencedesk.records import (
+    Chunk,
+    Document,
+    DocumentSummary,
+    EmbedderIdentity,
+    Location,
+    SourceDocument,
+    Stale,
+    Status,
+    join_indexed,
+)
+from evidencedesk.versions import VersionFacts, settle
+
+_T = TypeVar("_T")
+_IN_LIST = 10_000
+"""Values in one IN list: older SQLite libraries take at most 32,766."""
+_CHUNK_ID = re.compile(r"(.+):c(0|[1-9][0-9]{0,9})", re.DOTALL)
+
+documents = table_of(DocumentRow)
+chunks = table_of(ChunkRow)
+chunk_id = documents.c.doc_id + ":c" + sa.cast(chunks.c.ordinal, sa.Text)
+"""The SQL expression of a chunk's id, over documents joined with chunks."""
+
+
+# ---------------------------------------------------------------- what callers get and give
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Which documents a search may see. Statistics follow `as_of` alone; `lang` and `family` only filter."""
+
+    as_of: datetime | None = None
+    """None: what is current in the file; else what was in force at that instant (UTC)."""
+    lang: str | None = None
+    family: str | None = None
+
+    def in_force(self) -> sa.ColumnElement[bool]:
+        """The condition on `documents` for being in force."""
+        if self.as_of is None:
+            return documents.c.status == "current"
+        return sa.and_(
+            documents.c.valid_from <= self.as_of,
+            sa.or_(documents.c.valid_to.is_(None), documents.c.valid_to > self.as_of),
+        )
+
+    def passes(self) -> sa.ColumnElement[bool]:
+        """The condition on `documents` for passing the filters. `en` takes `en-GB` too (RFC 4647, basic filtering)."""
+        conditions: list[sa.ColumnElement[bool]] = [sa.true()]
+        if self.lang is not None:
+            tag, wanted = sa.func.lower(documents.c.lang), self.lang.lower()
+            conditions.append(sa.or_(tag == wanted, sa.func.substr(tag, 1, len(wanted) + 1) == wanted + "-"))
+        if self.family is not None:
+            conditions.append(documents.c.family == self.family)
+        return sa.and_(*conditions)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The desk's one row."""
+
+    created_at: datetime
+    text_version: str
+    chunker_version: str
+    max_chunk_chars: int
+    embedder_key: int | None
+    embedder: EmbedderIdentity | None
+    next_change_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDocument:
+    """What the write way needs to know of a document that is there."""
+
+    doc_key: int
+    doc_id: str
+    family: str
+    lang: str
+    version_sort: str
+    status: Status
+    valid_from: datetime
+    valid_to: datetime | None
+    root: str
+    path: str
+    content_hash: str
+
+
+def content_hash(source: SourceDocument) -> str:
+    """SHA-256, in hexadecimal, of all that is stored of a source: its text, and what was read from it or given."""
+    return _hash_of(
+        source.family,
+        source.version,
+        source.lang,
+        source.title,
+        source.effective_from,
+        source.effective_to,
+        dict(source.metadata),
+        source.source,
+    )
+
+
+def _hash_of(*parts: object) -> str:
+    written = [part.astimezone(UTC).isoformat() if isinstance(part, datetime) else part for part in parts]
+    return hashlib.sha256(json.dumps(written, ensure_ascii=False, sort_keys=True).encode("utf-8")).hexdigest()
+
+
+# ---------------------------------------------------------------- reading
+
+
+class Snapshot:
+    """One consistent state of the file, read at one instant.
+
+    Between two writes time alone may change what is in force. Records that leave a snapshot have the status of
+    its own instant; `StoredDocument` has the one that is stored, which the derived statistics follow.
+    """
+
+    def __init__(self, connection: sa.Connection, now: datetime) -> None:
+        self.connection = connection
+        self.now = now
+
+    @cached_property
+    def settings(self) -> Settings | None:
+        """The desk's settings; None in a file that nobody has set up yet."""
+        row = self.connection.execute(
+            sa.select(table_of(DeskRow), EmbedderRow.name, EmbedderRow.dimension, EmbedderRow.fingerprint).join_from(
+                DeskRow, EmbedderRow, isouter=True
+            )
+        ).one_or_none()
+        if row is None:
+            return None
+        embedder = None if row.name is None else EmbedderIdentity(row.name, row.dimension, row.fingerprint)
+        return Settings(
+            row.created_at,
+            row.text_version,
+            row.chunker_version,
+            row.max_chunk_chars,
+            row.embedder_key,
+            embedder,
+            row.next_change_at,
+        )
+
+    @property
+    def something_is_due(self) -> bool:
+        """Whether an instant has passed at which something changes, and no write has applied it yet."""
+        next_change_at = None if self.settings is None else self.settings.next_change_at
+        return next_change_at is not None and next_change_at <= self.now
+
+    def scope(self, as_of: datetime | None = None, *, lang: str | None = None, family: str | None = None) -> Scope:
+        """The scope of a search: as of an instant, or of today.
+
+        While something is due, today's scope is judged by validity too, so that the clock alone never lets an
+        outdated text answer.
+        """
+        return Scope(self.now if as_of is None and self.something_is_due else as_of, lang, family)
+
+    @cached_property
+    def _due_status(self) -> dict[str, Status]:
+        """The status at this instant of documents whose stored one is due to change, by doc_id."""
+        if not self.something_is_due:
+            return {}
+        return {
+            standing.doc_id: standing.status
+            for family, lang in self.due_lines()
+            for standing in settle(self.line_facts(family, lang), self.now)
+        }
+
+    def due_lines(self) -> list[tuple[str, str]]:
+        """Lines in which time alone has changed something since they were settled: (family, lang)."""
+        query = (
+            sa.select(documents.c.family, documents.c.lang)
+            .where(
+                sa.or_(
+                    sa.and_(documents.c.status == "scheduled", documents.c.valid_from <= self.now),
+                    sa.and_(documents.c.status == "current", documents.c.valid_to <= self.now),
+                )
+            )
+            .distinct()
+        )
+        return [(row.family, row.lang) for row in self.connection.execute(query)]
+
+    def stored(self, doc_id: str) -> StoredDocument | None:
+        """What is stored under a doc_id."""
+        return next(self._stored(documents.c.doc_id == doc_id), None)
+
+    def stored_under(self, root: str) -> list[StoredDocument]:
+        """Every document that came from the named root, by doc_id."""
+        return list(self._stored(documents.c.root == root))
+
+    def stored_in_line(self, family: str, lang: str) -> list[StoredDocument]:
+        """Every document of a line of versions, by version."""
+        return sorted(
+            self._stored(sa.and_(documents.c.family == family, documents.c.lang == lang)), key=lambda d: d.version_sort
+        )
+
+    def _stored(self, condition: sa.ColumnElement[bool]) -> Iterator[StoredDocument]:
+        columns = [documents.c[name] for name in StoredDocument.__dataclass_fields__]
+        query = sa.select(*columns).where(condition).order_by(documents.c.doc_id)
+        return (StoredDocument(*row) for row in self.connection.execute(query).all())
+
+    def summaries(
+        self, *, family: str | None = None, lang: str | None = None, status: Status | None = None
+    ) -> list[DocumentSummary]:
+        """Documents without their chunks, ordered by family, language and version."""
+        counted = sa.select(sa.func.count()).where(chunks.c.doc_key == documents.c.doc_key)
+        names = [name for name in DocumentSummary.__dataclass_fields__ if name != "chunk_count"]
+        query = (
+            sa.select(*(documents.c[name] for name in names), counted.scalar_subquery().label("chunk_count"))
+            .where(Scope(lang=lang, family=family).passes())
+            .order_by(documents.c.family, documents.c.lang, documents.c.version_sort)
+        )
+        found = [DocumentSummary(**row) for row in self.connection.execute(query).mappings()]
+        at_now = [replace(summary, status=self._due_status.get(summary.doc_id, summary.status)) for summary in found]
+        return [summary for summary in at_now if status is None or summary.status == status]
+
+    def content_hashes(self) -> list[tuple[int, str]]:
+        """(key, stored content hash) of every document, by doc_id."""
+        query = sa.select(documents.c.doc_key, documents.c.content_hash).order_by(documents.c.doc_id)
+        return [(row.doc_key, row.content_hash) for row in self.connection.execute(query)]
+
+    def derived_chunks(self, doc_key: int) -> dict[int, tuple[Chunk, str, int]]:
+        """A document's chunks by key, in order, each with the text hash and the term count that are stored for it."""
+        query = sa.select(chunks.c.chunk_key, chunks.c.text_hash, chunks.c.term_count).where(
+            chunks.c.doc_key == doc_key
+        )
+        rows = self.connection.execute(query.order_by(chunks.c.ordinal)).all()
+        found = self.chunks(row.chunk_key for row in rows)
+        return {row.chunk_key: (found[row.chunk_key].chunk, row.text_hash, row.term_count) for row in rows}
+
+    def chunk_keys(self, doc_key: int) -> list[int]:
+        """The keys of a document's chunks, in order."""
+        query = sa.select(chunks.c.chunk_key).where(chunks.c.doc_key == doc_key).order_by(chunks.c.ordinal)
+        return list(self.connection.scalars(query))
+
+    def pragma(self, name: str) -> list[tuple[object, ...]]:
+        """The rows that a pragma of SQLite gives."""
+        return [tuple(row) for row in self.connection.exec_driver_sql(f"PRAGMA {name}")]
+
+    def definitions_of(self, kind: str) -> dict[str, str | None]:
+        """The statements that made the file's tables, views or indexes, by name."""
+        rows = self.connection.exec_driver_sql("SELECT name, sql FROM sqlite_master WHERE type = ?", (kind,))
+        return {row[0]: row[1] for row in rows}
+
+    def document(self, doc_id: str) -> Document:
+        """A document with its chunks. NotFound when there is none of that doc_id."""
+        row = self.connection.execute(sa.select(documents).where(documents.c.doc_id == doc_id)).one_or_none()
+        if row is None:
+            raise NotFound(kind="document", name=doc_id)
+        keys = self.chunk_keys(row.doc_key)
+        found = self.chunks(keys)
+        return Document(
+            row.doc_id,
+            row.family,
+            row.version,
+            row.lang,
+            row.title,
+            self._due_status.get(row.doc_id, row.status),
+            row.valid_from,
+            row.valid_to,
+            tuple(found[key].chunk for key in keys),
+            row.path,
+            row.author_metadata,
+        )
+
+    def source(self, doc_key: int) -> str:
+        """The whole source text of a document."""
+        return str(
+            self.connection.execute(sa.select(documents.c.source).where(documents.c.doc_key == doc_key)).scalar_one()
+        )
+
+    def hash_of(self, doc_key: int) -> str:
+        """The content hash that a document's stored columns give: `content_hash` of what it was made from."""
+        columns = ("family", "version", "lang", "title", "effective_from", "effective_to", "author_metadata", "source")
+        row = self.connection.execute(
+            sa.select(*(documents.c[name] for name in columns)).where(documents.c.doc_key == doc_key)
+        ).one()
+        return _hash_of(*row)
+
+    def paths_ending_in(self, name: str) -> list[str]:
+        """Paths of ingested files with that file name, in whatever folder."""
+        query = sa.select(documents.c.path).where(documents.c.root != "").order_by(documents.c.path)
+        return [path for path in self.connection.scalars(query) if path.rpartition("/")[2] == name]
+
+    def text_hashes(self, doc_key: int) -> list[str]:
+        """What names the vectors of a document's chunks, in order."""
+        query = sa.select(chunks.c.text_hash).where(chunks.c.doc_key == doc_key).order_by(chunks.c.ordinal)
+        return list(self.connection.scalars(query))
+
+    def chunk_key(self, name: str) -> int:
+        """The key of a chunk by its id. NotFound when there is none."""
+        if parts := _CHUNK_ID.fullmatch(name):
+            key = self.connection.scalar(
+                sa.select(chunks.c.chunk_key)
+                .join(documents, documents.c.doc_key == chunks.c.doc_key)
+                .where(documents.c.doc_id == parts[1], chunks.c.ordinal == int(parts[2]))
+            )
+            if key is not None:
+                return int(key)
+        raise NotFound(kind="chunk", name=name)
+
+    def chunks(self, keys: Iterable[int]) -> dict[int, StoredChunk]:
+        """Chunks by key, each with what a label needs; keys that are not there are left out."""
+        found: dict[int, StoredChunk] = {}
+        columns = (
+            chunks.c.chunk_key, chunk_id.label("chunk_id"), documents.c.doc_id, documents.c.version, documents.c.lang,
+            documents.c.status, documents.c.title, documents.c.path, chunks.c.text, chunks.c.preamble, chunks.c.heading,
+            chunks.c.line_start, chunks.c.line_end,
+        )  # fmt: skip
+        for some in in_lists(keys):
+            query = sa.select(*columns).join_from(chunks, documents).where(chunks.c.chunk_key.in_(some))
+            for row in self.connection.execute(query):
+                location = Location(row.path, row.heading, row.line_start, row.line_end)
+                indexed = join_indexed(row.preamble, row.text)
+                status = self._due_status.get(row.doc_id, row.status)
+                chunk = Chunk(row.chunk_id, row.doc_id, row.version, row.lang, status, row.text, indexed, location)
+                found[row.chunk_key] = StoredChunk(chunk, row.title)
+        return found
+
+    def holds_chunks(self, scope: Scope) -> bool:
+        """Whether any chunk is in scope."""
+        query = sa.select(chunks.c.chunk_key).join(documents).where(scope.in_force(), scope.passes())
+        return self.connection.execute(query.limit(1)).first() is not None
+
+    def staleness(self) -> list[Stale]:
+        """Every document behind a higher version of its line that has begun; by doc_id."""
+        newer = sa.alias(documents)
+        behind = sa.exists().where(
+            newer.c.family == documents.c.family,
+            newer.c.lang == documents.c.lang,
+            newer.c.version_sort > documents.c.version_sort,
+            newer.c.valid_from <= self.now,
+            sa.or_(newer.c.withdrawn_at.is_(None), newer.c.withdrawn_at > newer.c.valid_from),
+        )
+        query = (
+            sa.select(documents.c.doc_id, documents.c.version, documents.c.status)
+            .where(behind).order_by(documents.c.doc_id)
+        )  # fmt: skip
+        return [
+            Stale(
+                row.doc_id,
+                row.version,
+                "outdated_but_current" if self._due_status.get(row.doc_id, row.status) == "current" else "superseded",
+            )
+            for row in self.connection.execute(query)
+        ]
+
+    def line_facts(self, family: str, lang: str) -> list[VersionFacts]:
+        """What the rule needs to know of a line of versions."""
+        query = sa.select(
+            documents.c.doc_id, documents.c.version_sort, documents.c.came_in_at, documents.c.effective_from,
+            documents.c.effective_to, documents.c.withdrawn_at,
+        ).where(documents.c.family == family, documents.c.lang == lang)  # fmt: skip
+        return [VersionFacts(*row) for row in self.connection.execute(query)]
+
+    def lines(self) -> list[tuple[str, str]]:
+        """Every line of versions: (family, lang)."""
+        query = sa.select(documents.c.family, documents.c.lang).distinct()
+        return [(row.family, row.lang) for row in self.connection.execute(query)]
+
+    def next_change_at(self) -> datetime | None:
+        """The first instant after this one at which a validity begins or ends."""
+        instants = [
+            self.connection.scalar(
+                sa.select(sa.func.min(column)).where(column > self.now, documents.c.status != "withdrawn")
+            )
+            for column in (documents.c.valid_from, documents.c.valid_to)
+        ]
+        return min((instant for instant in instants if instant is not None), default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredChunk:
+    """A chunk and the title of its document."""
+
+    chunk: Chunk
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkHead:
+    """What ranking needs to know of a chunk, without its text."""
+
+    id: str
+    lang: str
+
+
+def chunk_heads(connection: sa.Connection, keys: Iterable[int]) -> dict[int, ChunkHead]:
+    """Id and language of chunks, by key."""
+    found: dict[int, ChunkHead] = {}
+    columns = (chunks.c.chunk_key, chunk_id.label("chunk_id"), documents.c.lang)
+    for some in in_lists(keys):
+        query = sa.select(*columns).join_from(chunks, documents).where(chunks.c.chunk_key.in_(some))
+        found.update((row.chunk_key, ChunkHead(row.chunk_id, row.lang)) for row in connection.execute(query))
+    return found
+
+
+def in_lists(values: Iterable[_T]) -> Iterator[list[_T]]:
+    """Values in lists that every SQLite takes as one IN."""
+    every = list(values)
+    for start in range(0, len(every), _IN_LIST):
+        yield every[start : start + _IN_LIST]

@@ -1,0 +1,136 @@
+"""Writing the base tables: the only writer of documents, chunks and the desk's settings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import sqlalchemy as sa
+
+from evidencedesk import schema
+from evidencedesk.models import Base, ChunkRow, DeskRow, DocumentRow, EmbedderRow
+from evidencedesk.records import EmbedderIdentity, Passage, SourceDocument, StatusChange
+from evidencedesk.store.snapshot import Snapshot, content_hash
+from evidencedesk.versions import settle, version_sort_key
+
+
+class Transaction(Snapshot):
+    """One write transaction. What the indexes derive from a change is the caller's to write, in the same one."""
+
+    def set_up(
+        self, *, text_version: str, chunker_version: str, max_chunk_chars: int,
+        embedder: EmbedderIdentity | None,
+    ) -> None:  # fmt: skip
+        """Write the desk's one row into a new file."""
+        self.connection.execute(
+            sa.insert(DeskRow).values(
+                desk_key=1, created_at=self.now, text_version=text_version, chunker_version=chunker_version,
+                max_chunk_chars=max_chunk_chars,
+                embedder_key=None if embedder is None else self._embedder_key(embedder),
+            )
+        )  # fmt: skip
+
+    def _embedder_key(self, embedder: EmbedderIdentity) -> int:
+        columns = {"name": embedder.name, "dimension": embedder.dimension, "fingerprint": embedder.fingerprint}
+        key = self.connection.scalar(sa.select(EmbedderRow.embedder_key).filter_by(**columns))
+        if key is None:
+            key = inserted_key(self.connection.execute(sa.insert(EmbedderRow).values(columns)))
+        return int(key)
+
+    def put_document(
+        self, source: SourceDocument, passages: Sequence[tuple[Passage, str, int]], *, root: str
+    ) -> list[int]:
+        """Store a document and its chunks, given as (passage, hash of the indexed text, terms in it); keys in order.
+
+        A document of the same doc_id is replaced: its chunks go (with their postings), its number and the time
+        it came in stay, and so does a withdrawal. The new row is `scheduled` until `settle_line` has judged its line.
+        """
+        values = {
+            "family": source.family, "version": source.version, "version_sort": version_sort_key(source.version),
+            "lang": source.lang, "title": source.title,
+            "effective_from": source.effective_from, "effective_to": source.effective_to, "changed_at": self.now,
+            "root": root, "path": source.path,
+            "content_hash": content_hash(source), "source": source.source,
+            "author_metadata": dict(source.metadata), "valid_from": source.effective_from or self.now, "valid_to": None,
+        }  # fmt: skip
+        former = self.stored(source.doc_id)
+        if former is None:
+            inserted = self.connection.execute(
+                sa.insert(DocumentRow).values(doc_id=source.doc_id, came_in_at=self.now, status="scheduled", **values)
+            )
+            doc_key = inserted_key(inserted)
+        else:
+            doc_key = former.doc_key
+            self.connection.execute(sa.delete(ChunkRow).where(ChunkRow.doc_key == doc_key))
+            status = former.status if former.status == "withdrawn" else "scheduled"
+            self.connection.execute(
+                sa.update(DocumentRow).where(DocumentRow.doc_key == doc_key).values(status=status, **values)
+            )
+        rows = [
+            {
+                "doc_key": doc_key, "ordinal": passage.ordinal, "heading": passage.heading,
+                "line_start": passage.line_start, "line_end": passage.line_end, "preamble": passage.preamble,
+                "text": passage.text, "text_hash": text_hash, "term_count": term_count,
+            }
+            for passage, text_hash, term_count in passages
+        ]  # fmt: skip
+        if rows:
+            self.connection.execute(sa.insert(ChunkRow), rows)
+        return self.chunk_keys(doc_key)
+
+    def set_derived(self, chunk_key: int, text_hash: str, term_count: int) -> None:
+        """Write what is derived from a chunk's indexed text."""
+        self.connection.execute(
+            sa.update(ChunkRow)
+            .where(ChunkRow.chunk_key == chunk_key)
+            .values(text_hash=text_hash, term_count=term_count)
+        )
+
+    def restore_schema_objects(self) -> None:
+        """Make the views anew, and indexes that someone dropped."""
+        schema.drop_views(self.connection)
+        schema.create_views(self.connection)
+        for table in Base.metadata.sorted_tables:
+            for index in table.indexes:
+                index.create(self.connection, checkfirst=True)
+
+    def move(self, doc_key: int, *, root: str, path: str) -> None:
+        """Note that an unchanged document's file has another root or path now."""
+        self.connection.execute(
+            sa.update(DocumentRow).where(DocumentRow.doc_key == doc_key).values(root=root, path=path)
+        )
+
+    def settle_line(self, family: str, lang: str) -> list[tuple[int, StatusChange]]:
+        """Write status and validity of a line as the rule says now; gives the changes of status, by document key.
+
+        Does not touch the lexical statistics: `bm25.settle_line` does both.
+        """
+        stored = {document.doc_id: document for document in self.stored_in_line(family, lang)}
+        standings = settle(self.line_facts(family, lang), self.now)
+        # Whoever stops being current goes first: two current documents are impossible even for a moment.
+        for standing in sorted(standings, key=lambda s: s.status == "current"):
+            former = stored[standing.doc_id]
+            judged = (standing.status, standing.valid_from, standing.valid_to)
+            if (former.status, former.valid_from, former.valid_to) != judged:
+                self.connection.execute(
+                    sa.update(DocumentRow)
+                    .where(DocumentRow.doc_key == former.doc_key)
+                    .values(status=standing.status, valid_from=standing.valid_from, valid_to=standing.valid_to)
+                )
+        return [
+            (stored[s.doc_id].doc_key, StatusChange(s.doc_id, stored[s.doc_id].status, s.status))
+            for s in standings
+            if stored[s.doc_id].status != s.status
+        ]
+
+    def note_next_change(self) -> None:
+        """Keep the next instant at which time alone changes what is in force."""
+        self.connection.execute(sa.update(DeskRow).values(next_change_at=self.next_change_at()))
+
+
+def inserted_key(result: sa.CursorResult[Any]) -> int:
+    """The key that the database gave to the one row that was inserted."""
+    key = result.inserted_primary_key
+    if key is None:
+        raise LookupError("the statement inserted no row")
+    return int(key[0])
