@@ -26,7 +26,16 @@ from evidencedesk.errors import (
     SettingsMismatch,
     StoreFailure,
 )
-from evidencedesk.index import Index, Progress, set_up
+from evidencedesk.index import (
+    PRUNE_LIMIT,
+    Index,
+    Progress,
+    compact,
+    ingest_folder,
+    reembed,
+    set_up,
+    withdraw,
+)
 from evidencedesk.records import (
     STATUSES,
     CheckReport,
@@ -36,6 +45,7 @@ from evidencedesk.records import (
     Hits,
     IngestReport,
     Mode,
+    ReembedReport,
     SourceDocument,
     Stale,
     Status,
@@ -163,16 +173,28 @@ class Desk:
     # ------------------------------------------------------------ writing
 
     def ingest(
-        self, folder: str | Path, *, root: str | None = None, dry_run: bool = False, progress: Progress | None = None
+        self,
+        folder: str | Path,
+        *,
+        root: str | None = None,
+        prune: bool = False,
+        prune_limit: float = PRUNE_LIMIT,
+        dry_run: bool = False,
+        progress: Progress | None = None,
     ) -> IngestReport:
         """Bring in every Markdown or text file below a folder; each document in one transaction. Writes.
 
         An unchanged folder embeds nothing and writes nothing. A bad file is reported in `failed` and stops nothing.
         `root` is the name under which the folder is remembered (default: its own), so that files which vanish
-        from it can be reported as missing. `dry_run` gives the same report, embeds nothing and keeps nothing.
-        `progress` is called after each file. FileNotFoundError when there is no such folder.
+        from it can be reported as missing. `prune` withdraws missing documents that are not superseded, unless they
+        are more than `prune_limit` (a share, 0 to 1) of the root's; one whose file comes back is reinstated.
+        `dry_run` gives the same report on a private copy, embeds nothing and keeps nothing. `progress` is called
+        after each batch of texts and each file. FileNotFoundError when there is no such folder.
         """
-        return self._index().ingest(Path(folder), root=root, dry_run=dry_run, progress=progress)
+        return ingest_folder(
+            self._index(), Path(folder), root=root, prune=prune, prune_limit=prune_limit, dry_run=dry_run,
+            progress=progress,
+        )  # fmt: skip
 
     def update_document(self, document: SourceDocument | str | Path) -> UpdateReport:
         """Store one document (parsed, or a path to read), in one transaction: replace, never append. Writes.
@@ -189,13 +211,48 @@ class Desk:
         """Apply what has come due since the last write: scheduled documents begin, others end. Writes."""
         return Index(self.store, self.settings, self.embedder).promote()
 
+    def withdraw(self, doc_id: str, *, reason: str) -> tuple[StatusChange, ...]:
+        """Take a document out of force from now on; nothing older of its line comes back to life. Writes.
+
+        As-of searches of days before still find it. Gives the changes of status, none when it was withdrawn before.
+        NotFound when there is no such doc_id; ValueError without a reason.
+        """
+        return withdraw(self.store, _spelt("doc_id", doc_id), reason)
+
     def compact(self) -> None:
         """Make everything anew that is derived from documents and chunks, and give unused space back. Writes.
 
         One transaction, then SQLite's VACUUM, which needs up to twice the file's size while it works. Damaged vectors
         are dropped; the next ingest makes them again.
         """
-        Index(self.store, self.settings, self.embedder).compact()
+        compact(self.store)
+
+    def reembed(
+        self, embedder: str | Embedder | None, *, progress: Callable[[int, int], None] | None = None
+    ) -> ReembedReport:
+        """Give the file another embedder ("e5", "openai:MODEL", an Embedder; None: keyword search only). Writes.
+
+        The former vectors answer until every text has its new one, then the switch is one transaction. A run that
+        was stopped goes on where it was. Other open Desks get EmbedderMismatch afterwards and are to be reopened.
+        `progress` gets (texts done, texts in all) after each batch.
+        """
+        chosen = embeddings.resolve(embedder)
+        report = reembed(self.store, chosen, progress)
+        settings = _settings(self.store)
+        if settings is not None:
+            self.settings, self.embedder, self._unavailable = settings, chosen, None
+        return report
+
+    def backup(self, path: str | Path) -> None:
+        """Write a compacted copy of one consistent state to a new file, while others read and write. Reads only.
+
+        The copy is a desk of its own: open it, or move it into place, to restore. FileExistsError when there is
+        something at `path`.
+        """
+        target = Path(path)
+        if target.exists():
+            raise FileExistsError(f"{target} is there already; a backup never replaces a file")
+        self.store.database.copy_to(target)
 
     def _index(self) -> Index:
         if self.embedder is None and self.settings.embedder is not None:

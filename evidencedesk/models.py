@@ -22,6 +22,7 @@ from sqlalchemy import (
     Text,
     TypeDecorator,
     UniqueConstraint,
+    false,
     text,
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
@@ -141,6 +142,9 @@ class DocumentRow(Base):
     # `metadata` is taken by SQLAlchemy on a mapped class.
     author_metadata: Mapped[dict[str, Any]] = mapped_column(doc="Other front matter keys, as JSON.")
     source: Mapped[str] = mapped_column(doc="The whole source text; chunk lines count in it.")
+    pruned: Mapped[bool] = mapped_column(
+        server_default=false(), doc="Withdrawn because its file vanished: reinstated when that returns."
+    )
 
 
 class ChunkRow(Base):

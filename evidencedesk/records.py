@@ -279,6 +279,19 @@ class IngestReport:
 
 
 @dataclass(frozen=True, slots=True)
+class ReembedReport:
+    """What one `reembed` did."""
+
+    former: EmbedderIdentity | None
+    """None: the desk had no vectors."""
+    embedder: EmbedderIdentity | None
+    texts: int
+    """Different indexed texts in the file."""
+    embedded: int
+    """How many of them this run had to embed; the others had their vector from a run that was stopped."""
+
+
+@dataclass(frozen=True, slots=True)
 class IngestProgress:
     """Sent to `progress` after each file: counts of this run so far."""
 

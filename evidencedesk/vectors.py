@@ -110,6 +110,12 @@ def drop_damaged(connection: sa.Connection, embedder_key: int, dimension: int) -
         )
 
 
+def drop_unused(connection: sa.Connection) -> None:
+    """Delete vectors whose text no chunk has any more."""
+    used = sa.exists().where(chunks.c.text_hash == _vectors.c.text_hash)
+    connection.execute(sa.delete(VectorRow).where(~used))
+
+
 def damaged(connection: sa.Connection, embedder_key: int, dimension: int) -> list[str]:
     """Text hashes whose stored vector has another width or is not of length 1."""
     found: list[str] = []

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -14,7 +15,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
 from pathlib import Path
 
 import numpy as np
@@ -507,7 +508,7 @@ def answering() -> Iterator[Callable[..., OpenAIEmbedder]]:
         def endpoint(body: object, status: int = 200) -> OpenAIEmbedder:
             server.answer = (status, body)
             url = f"http://user:secret@127.0.0.1:{server.server_port}/v1"
-            return OpenAIEmbedder("m", base_url=url, max_retries=0, dimension=2)
+            return OpenAIEmbedder("m", base_url=url, api_key="sk-12345", max_retries=0, dimension=2)
 
         yield endpoint
         server.shutdown()
@@ -549,15 +550,130 @@ def test_an_answer_that_does_not_hold_one_vector_a_text_is_refused(answering, bo
         (200, {"error": "no"}, EmbedderError, "is no OpenAI-compatible endpoint"),
         (401, {"error": {"message": "bad key"}}, EmbedderUnavailable, "refused it .*bad key.*OPENAI_API_KEY"),
         (404, {"error": {"message": "no model m"}}, EmbedderUnavailable, "no model m.*check the model"),
-        (400, {"error": {"message": "too long"}}, EmbedderError, "too long"),
-        (500, {"error": {"message": "crashed"}}, EmbedderError, "crashed"),
+        (401, {"error": {"message": "Bearer sk-12345 is unknown"}}, EmbedderUnavailable, r"Bearer \*\*\* is unknown"),
+        (400, {"error": {"message": "too long"}}, EmbedderError, "a text of 1 characters .*too long.*check the model"),
+        (429, {"error": {"message": "slow down"}}, EmbedderError, "slow down.*try again later"),
+        (500, {"error": {"message": "crashed"}}, EmbedderError, "crashed.*look at the server's log"),
     ],
 )
-def test_a_refusal_names_the_endpoint_without_its_password(answering, status, body, kind, message):
+def test_a_refusal_names_the_endpoint_and_the_next_step_without_password_and_key(
+    answering, status, body, kind, message
+):
     with pytest.raises(EmbedderError, match=f"The embedder openai m .*http://127.0.0.1.*{message}") as caught:
         embed(answering(body, status), "a")
     assert type(caught.value) is kind
     assert "secret" not in str(caught.value)
+    assert "sk-12345" not in str(caught.value)
+
+
+class Troubled(BaseHTTPRequestHandler):
+    """Meets each request with the next of the server's `troubles`, and when none is left with vectors like Ollama's."""
+
+    def do_POST(self):
+        texts = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["input"]
+        self.server.requests.append(len(texts))
+        trouble = self.server.troubles.pop(0) if self.server.troubles else 200
+        if len(texts) > self.server.most_texts or "unwelcome" in texts:
+            trouble = 413
+        if trouble == "hang":
+            self.server.released.wait(10)
+        elif trouble == "reset":
+            # Closed with a time of 0 to linger, a connection is reset.
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self.connection.close()
+        else:
+            row = ToyEmbedder(8).embed_documents
+            data = [{"object": "embedding", "index": i, "embedding": row([t])[0].tolist()} for i, t in enumerate(texts)]
+            body = json.dumps({"object": "list", "data": data, "model": "nomic-embed-text:v1.5"}).encode()
+            self.send_response(trouble)
+            self.send_header("retry-after-ms", "1")
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+    def log_message(self, *arguments):
+        pass
+
+
+@pytest.fixture
+def troubled() -> Iterator[ThreadingHTTPServer]:
+    class Server(ThreadingHTTPServer):
+        def handle_error(self, request, client_address):
+            """A connection that the test broke is no news."""
+
+    with Server(("127.0.0.1", 0), Troubled) as server:
+        server.troubles, server.requests, server.most_texts, server.released = [], [], 100, threading.Event()
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}).start()
+        yield server
+        server.released.set()
+        server.shutdown()
+
+
+def at(server: ThreadingHTTPServer, **options: object) -> OpenAIEmbedder:
+    url = f"http://127.0.0.1:{server.server_port}/v1"
+    return OpenAIEmbedder("nomic-embed-text:v1.5", base_url=url, **options)
+
+
+@needs_openai
+@pytest.mark.parametrize("troubles", [[429, 503], [500, 500], ["reset"]])
+def test_passing_trouble_is_tried_again_and_lasting_trouble_is_not_tried_for_ever(troubled, troubles):
+    """The server answers as Ollama does: a colon in the name of the model, no `usage`."""
+    troubled.troubles = list(troubles)
+    assert identity(at(troubled)).dimension == 8
+    assert len(troubled.requests) == len(troubles) + 1
+    troubled.troubles, troubled.requests = troubles * 5, []
+    with pytest.raises(EmbedderError, match=r"http://127\.0\.0\.1"):
+        embed(at(troubled, dimension=8, max_retries=1), "a")
+    assert len(troubled.requests) == 2
+
+
+@needs_openai
+def test_a_server_that_hangs_is_given_up_within_the_time_out(troubled):
+    troubled.troubles = ["hang"]
+    began = time.monotonic()
+    with pytest.raises(EmbedderUnavailable, match=r"no answer from http://127.* within 0.2 seconds; .*timeout_seconds"):
+        embed(at(troubled, dimension=8, timeout_seconds=0.2, max_retries=0), "a")
+    assert time.monotonic() - began < 5
+
+
+@needs_openai
+def test_a_request_too_large_for_the_server_is_sent_again_in_halves(troubled):
+    troubled.most_texts = 3
+    texts = [f"paragraph {i}" for i in range(9)]
+    np.testing.assert_array_equal(embed(at(troubled, dimension=8), *texts), embed(ToyEmbedder(8), *texts))
+    assert troubled.requests == [9, 4, 2, 2, 5, 2, 3]
+
+
+@needs_openai
+def test_one_text_that_the_server_refuses_ends_in_an_error_after_a_few_requests(troubled):
+    with pytest.raises(EmbedderError, match="refused a text of 9 characters .*length of the texts"):
+        embed(at(troubled, dimension=8), *["unwelcome"] * 32)
+    assert troubled.requests == [32, 16, 8, 4, 2, 1]
+
+
+def test_more_texts_than_a_batch_become_as_many_requests_as_needed(e5_server):
+    texts = [f"{n} taka" for n in range(7)]
+    whole = embed(OpenAIEmbedder("e5", base_url=e5_server, batch_size=100), *texts)
+    np.testing.assert_allclose(embed(OpenAIEmbedder("e5", base_url=e5_server, batch_size=2), *texts), whole, atol=1e-6)
+
+
+def test_a_wrong_path_on_a_real_server_is_answered_with_the_next_step(e5_server):
+    with pytest.raises(EmbedderUnavailable, match=r"127\.0\.0\.1:\d+/api refused it .*often ends in /v1"):
+        embed(OpenAIEmbedder("e5", base_url=e5_server.replace("/v1", "/api")), "a")
+
+
+def test_base64_from_a_real_server_is_refused_because_plain_numbers_were_asked_for(e5_server):
+    asking = OpenAIEmbedder("e5", base_url=e5_server, document_fields={"encoding_format": "base64"}, dimension=384)
+    with pytest.raises(BadVectors, match="openai e5 gave no vectors"):
+        embed(asking, "a bike")
+
+
+@needs_openai
+@pytest.mark.parametrize("url", ["http://127.0.0.1:port/v1", "localhost:11434/v1", "ftp://127.0.0.1/v1"])
+def test_what_is_no_url_is_unavailable_and_not_a_crash(url):
+    with pytest.raises(EmbedderUnavailable, match=f"{url} .*correct OPENAI_BASE_URL"):
+        identity(OpenAIEmbedder("m", base_url=url + "?key=sk-12345", max_retries=0))
 
 
 @needs_openai
@@ -575,7 +691,9 @@ def test_without_the_package_openai_the_embedder_says_how_to_get_it(monkeypatch)
         embed(OpenAIEmbedder("m", base_url="http://127.0.0.1:1"), "a")
 
 
-@pytest.mark.parametrize("options", [{"model": " "}, {"dimension": 0}, {"batch_size": 0}, {"max_retries": -1}])
+@pytest.mark.parametrize(
+    "options", [{"model": " "}, {"dimension": 0}, {"batch_size": 0}, {"max_retries": -1}, {"timeout_seconds": 0}]
+)
 def test_wrong_settings_of_an_endpoint_are_value_errors(options):
     with pytest.raises(ValueError, match="must"):
         OpenAIEmbedder(**({"model": "m"} | options))

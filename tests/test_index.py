@@ -448,9 +448,9 @@ def test_a_file_that_changes_while_it_is_read_is_left_for_the_next_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_source(tmp_path, "a.md", "Before.", doc_id="a-v1")
-    from evidencedesk import index
+    from evidencedesk.index import folder
 
-    real = index.read_document
+    real = folder.read_document
     looks = []
 
     def changing(root: Path, path: str) -> object:
@@ -459,7 +459,7 @@ def test_a_file_that_changes_while_it_is_read_is_left_for_the_next_run(
             write_source(tmp_path, "a.md", "Meanwhile.", doc_id="a-v1")
         return real(root, path)
 
-    monkeypatch.setattr(index, "read_document", changing)
+    monkeypatch.setattr(folder, "read_document", changing)
     with open_desk() as desk:
         (failed,) = desk.ingest(tmp_path).failed
         assert "changed while it was read" in failed.error
@@ -503,16 +503,16 @@ def test_readers_see_the_old_or_the_new_text_while_it_is_replaced(tmp_path: Path
 
 def test_what_cannot_be_looked_at_is_not_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder without rights, or a file that became a link, says nothing about its documents."""
-    from evidencedesk import index
+    from evidencedesk.index import folder
 
     write_source(tmp_path, "sub/a.md", doc_id="a-v1")
     write_source(tmp_path, "b.md", doc_id="b-v1")
     with open_desk() as desk:
         desk.ingest(tmp_path)
         unread = [Skipped("sub", "cannot be read: Permission denied"), Skipped("b.md", "a symbolic link")]
-        monkeypatch.setattr(index, "find_sources", lambda _root: ([], unread))
+        monkeypatch.setattr(folder, "find_sources", lambda _root: ([], unread))
         assert desk.ingest(tmp_path).missing == ()
-        monkeypatch.setattr(index, "find_sources", lambda _root: ([], []))
+        monkeypatch.setattr(folder, "find_sources", lambda _root: ([], []))
         assert desk.ingest(tmp_path).missing == ("a-v1", "b-v1")
 
 
@@ -708,12 +708,12 @@ def test_files_of_another_kind_are_named(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_listed_says_nothing_about_its_documents(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from evidencedesk import index
+    from evidencedesk.index import folder
 
     write_source(tmp_path, "a.md", doc_id="a-v1")
     with open_desk() as desk:
         desk.ingest(tmp_path)
         monkeypatch.setattr(
-            index, "find_sources", lambda _root: ([], [Skipped(".", "cannot be read: Permission denied")])
+            folder, "find_sources", lambda _root: ([], [Skipped(".", "cannot be read: Permission denied")])
         )
         assert desk.ingest(tmp_path).missing == ()

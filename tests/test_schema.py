@@ -27,6 +27,8 @@ from evidencedesk.models import Base
 
 DRIVER = find_driver()
 CHECKOUT = Path(__file__).parent.parent
+OLD_FILES = Path(__file__).parent / "old_files"
+HEAD, REVISIONS = schema.HEAD, schema.REVISIONS
 
 
 def normalised_schema(connection: sa.Connection) -> dict[str, str]:
@@ -55,11 +57,12 @@ def migrations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def add_revision(folder: Path, monkeypatch: pytest.MonkeyPatch, body: str) -> None:
-    (folder / "versions" / "0002_test.py").write_text(
-        f"import sqlalchemy as sa\nfrom alembic import op\nrevision = '0002'\ndown_revision = '0001'\n\ndef upgrade():\n{body}\n"
+    (folder / "versions" / "9999_test.py").write_text(
+        "import sqlalchemy as sa\nfrom alembic import op\n"
+        f"revision = '9999'\ndown_revision = {HEAD!r}\n\ndef upgrade():\n{body}\n"
     )
-    monkeypatch.setattr(schema, "HEAD", "0002")
-    monkeypatch.setattr(schema, "REVISIONS", ("0001", "0002"))
+    monkeypatch.setattr(schema, "HEAD", "9999")
+    monkeypatch.setattr(schema, "REVISIONS", (*REVISIONS, "9999"))
 
 
 def test_the_migrations_make_just_the_models(tmp_path: Path) -> None:
@@ -254,7 +257,7 @@ def test_a_newer_file_is_refused_with_both_revisions(tmp_path: Path, read_only: 
         pass
     set_revision(path, "zz99")
     before = path.read_bytes()
-    with pytest.raises(SchemaTooNew, match="schema zz99.*schema 0001.*Update the package"):
+    with pytest.raises(SchemaTooNew, match=f"schema zz99.*schema {HEAD}.*Update the package"):
         Desk.open(path, read_only=read_only, upgrade=not read_only)
     assert path.read_bytes() == before
 
@@ -266,13 +269,13 @@ def test_an_older_file_is_refused_with_the_command_and_upgraded_when_asked(
     with open_desk(path, [make_source()]):
         pass
     add_revision(migrations, monkeypatch, "    op.add_column('documents', sa.Column('extra', sa.Text()))")
-    with pytest.raises(SchemaTooOld, match="has schema 0001, this package needs 0002. Run `evidencedesk upgrade"):
+    with pytest.raises(SchemaTooOld, match=f"has schema {HEAD}, this package needs 9999. Run `evidencedesk upgrade"):
         Desk.open(path)
     with open_desk(path, upgrade=True) as desk:
         assert found(desk, "bikes") == ["shop-v1:c0"]
-    (copy,) = tmp_path.glob("desk.db.schema-0001.*")
+    (copy,) = tmp_path.glob(f"desk.db.schema-{HEAD}.*")
     with opened(copy) as database, database.read() as connection:
-        assert schema.revision_of(connection) == "0001"
+        assert schema.revision_of(connection) == HEAD
         assert connection.exec_driver_sql("SELECT count(*) FROM chunks").scalar() == 1
     assert schema.upgrade(path) is None
 
@@ -291,7 +294,7 @@ def test_a_migration_that_fails_half_way_leaves_the_file_as_it_was(
     with pytest.raises(StoreError, match="changing the schema"):
         schema.upgrade(path)
     with opened(path) as database, database.read() as connection:
-        assert schema.revision_of(connection) == "0001"
+        assert schema.revision_of(connection) == HEAD
         names = {row[0] for row in connection.exec_driver_sql("SELECT name FROM sqlite_master")}
         assert "half" not in names
         assert schema.view_names() <= names
@@ -385,3 +388,18 @@ def test_a_read_only_file_in_a_read_only_folder_can_be_read() -> None:
     second, *refused = rest.splitlines()
     assert second == "shop-v2:c0 True"
     assert [line.split(" cannot be written")[0] for line in refused] == [str(path), f"{path}2"]
+
+
+@pytest.mark.parametrize("revision", REVISIONS[:-1])
+def test_a_file_of_every_former_schema_upgrades_and_still_answers(tmp_path: Path, revision: str) -> None:
+    path = tmp_path / "desk.db"
+    shutil.copy(OLD_FILES / f"{revision}.db", path)
+    with pytest.raises(SchemaTooOld):
+        Desk.open(path)
+    copy = Desk.upgrade(path)
+    assert copy is not None
+    with open_desk(path, embedder="auto") as desk:
+        assert desk.search("How long do I have to return a bike?")[0].chunk.id == "kc-returns-v3:c0"
+        assert desk.check().ok
+        desk.withdraw("kc-tradein-v1", reason="the offer has ended")
+        assert desk.check().ok

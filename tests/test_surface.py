@@ -14,8 +14,8 @@ from evidencedesk import errors
 
 SURFACE = {
     "BM25", "CallableEmbedder", "CheckReport", "Chunk", "Desk", "Document", "DocumentSummary", "E5Embedder", "Embedder",
-    "EvidenceDeskError", "Failed", "Hit", "Hits", "IngestProgress", "IngestReport", "Location", "OpenAIEmbedder", "Problem",
-    "Retriever", "Skipped", "SourceDocument", "Stale", "StatusChange", "ToyEmbedder", "UpdateReport", "chunk_corpus",
+    "EvidenceDeskError", "Failed", "Hit", "Hits", "IngestProgress", "IngestReport", "LangChainEmbedder", "Location", "OpenAIEmbedder", "Problem", "ReembedReport",
+    "Retriever", "SentenceTransformerEmbedder", "Skipped", "SourceDocument", "Stale", "StatusChange", "ToyEmbedder", "UpdateReport", "chunk_corpus",
     "chunk_fixed", "chunk_sentences", "counting", "errors", "ingest", "load_documents", "open_retriever", "overlap_study",
     "parse_document", "staleness", "tokens", "update_document",
 }  # fmt: skip

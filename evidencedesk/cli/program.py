@@ -30,6 +30,7 @@ from evidencedesk.cli.printing import (
 )
 from evidencedesk.desk import Desk
 from evidencedesk.errors import EvidenceDeskError
+from evidencedesk.index import PRUNE_LIMIT
 from evidencedesk.records import (
     IngestProgress,
     Mode,
@@ -65,7 +66,8 @@ class _Commands(TyperGroup):
             raise typer.Exit(ERROR) from error
 
 
-def _examples(*commands: str) -> str:
+def examples(*commands: str) -> str:
+    """The last paragraph of a command's help."""
     # \b keeps the lines of a paragraph as they are.
     return "\n".join(["\b", "Examples:", *(f"  {command}" for command in commands)])
 
@@ -111,13 +113,14 @@ def main() -> None:
 # ---------------------------------------------------------------- options
 
 
-def _as_utf8(text: str | None) -> str | None:
+def as_utf8(text: str | None) -> str | None:
+    """Read an argument as UTF-8, whatever the locale says."""
     """Read an argument as UTF-8, which Python takes apart in a C locale; what is none becomes U+FFFD."""
     return None if text is None else os.fsencode(text).decode("utf-8", "replace")
 
 
 def _date_option(text: str | None) -> str | None:
-    text = _as_utf8(text)
+    text = as_utf8(text)
     try:
         retrieval.instant(text)
     except ValueError as error:
@@ -125,7 +128,8 @@ def _date_option(text: str | None) -> str | None:
     return text
 
 
-def _embedder_option(name: str) -> str:
+def embedder_option(name: str) -> str:
+    """Refuse a name that is no embedder as a usage error."""
     if name != "auto":
         try:
             embeddings.resolve(name)
@@ -140,21 +144,21 @@ def _version_option(wanted: bool) -> None:
         raise typer.Exit(DONE)
 
 
-_Db = Annotated[
+Db = Annotated[
     Path,
     typer.Option("--db", metavar="PATH", envvar="EVIDENCEDESK_DB", show_envvar=True, help="The desk's file."),
 ]
-_EmbedderName = Annotated[
+EmbedderName = Annotated[
     str,
     typer.Option(
-        "--embedder", metavar="auto|e5|toy|openai:MODEL|none", callback=_embedder_option,
+        "--embedder", metavar="auto|e5|toy|openai:MODEL|none", callback=embedder_option,
         help="What makes vectors. auto: the file's own; for a new file e5 if installed. none: keywords only.",
     ),
 ]  # fmt: skip
-_Json = Annotated[bool, typer.Option("--json", help="Print the records as JSON, nothing else, on stdout.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the records as JSON, nothing else, on stdout.")]
 _Lang = Annotated[
     str | None,
-    typer.Option("--lang", metavar="TAG", callback=_as_utf8, help="Only this language; en takes en-GB too."),
+    typer.Option("--lang", metavar="TAG", callback=as_utf8, help="Only this language; en takes en-GB too."),
 ]
 
 
@@ -181,20 +185,21 @@ def _require(path: Path, kind: str) -> None:
 
 
 @app.command(
-    epilog=_examples(
+    epilog=examples(
         "evidencedesk ingest corpus",
         "evidencedesk ingest corpus --dry-run",
+        "evidencedesk ingest corpus --prune",
         "evidencedesk ingest corpus --db shop.db --embedder toy",
     )
 )
 def ingest(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Its .md, .markdown and .txt files.")],
-    db: _Db = DEFAULT_PATH,
-    embedder: _EmbedderName = "auto",
+    db: Db = DEFAULT_PATH,
+    embedder: EmbedderName = "auto",
     root: Annotated[
         str | None,
         typer.Option(
-            "--root", metavar="NAME", callback=_as_utf8,
+            "--root", metavar="NAME", callback=as_utf8,
             help="Remember the folder under this name, not its own; files that vanish from it are reported.",
         ),
     ] = None,
@@ -202,8 +207,14 @@ def ingest(
         int | None,
         typer.Option("--chunk-chars", metavar="N", min=40, help="Limit of a chunk, for a new file only."),
     ] = None,
+    prune: Annotated[
+        bool, typer.Option("--prune", help="Withdraw documents whose files are gone; they return with their files.")
+    ] = False,
+    prune_limit: Annotated[
+        float, typer.Option("--prune-limit", min=0, max=1, help="Refuse to prune more than this share of them.")
+    ] = PRUNE_LIMIT,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Report, but write and embed nothing.")] = False,
-    as_json: _Json = False,
+    as_json: Json = False,
 ) -> None:  # fmt: skip
     """Bring in a folder, making the file if there is none.
 
@@ -222,7 +233,9 @@ def ingest(
                     latest = progress
                     draw(progress)
 
-                report = desk.ingest(folder, root=root, dry_run=dry_run, progress=note)
+                report = desk.ingest(
+                    folder, root=root, prune=prune, prune_limit=prune_limit, dry_run=dry_run, progress=note
+                )
         except KeyboardInterrupt:
             print_aside(_interrupted(latest, dry_run=dry_run))
             raise typer.Exit(INTERRUPTED) from None
@@ -244,12 +257,12 @@ def _interrupted(latest: IngestProgress | None, *, dry_run: bool) -> str:
     return f"interrupted; files done (each is stored whole): {latest.files_done}, left: {left}; {again}"
 
 
-@app.command(epilog=_examples("evidencedesk update corpus/kc-returns-v3.md"))
+@app.command(epilog=examples("evidencedesk update corpus/kc-returns-v3.md"))
 def update(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="One Markdown or text file.")],
-    db: _Db = DEFAULT_PATH,
-    embedder: _EmbedderName = "auto",
-    as_json: _Json = False,
+    db: Db = DEFAULT_PATH,
+    embedder: EmbedderName = "auto",
+    as_json: Json = False,
 ) -> None:
     """Store one file in a desk that is there.
 
@@ -264,8 +277,8 @@ def update(
         print_update_report(report)
 
 
-@app.command(epilog=_examples("evidencedesk promote --db shop.db"))
-def promote(db: _Db = DEFAULT_PATH, as_json: _Json = False) -> None:
+@app.command(epilog=examples("evidencedesk promote --db shop.db"))
+def promote(db: Db = DEFAULT_PATH, as_json: Json = False) -> None:
     """Apply what has come due since the last write.
 
     Scheduled documents begin, others end. Searches know it anyway; this puts the stored statuses right for
@@ -282,41 +295,18 @@ def promote(db: _Db = DEFAULT_PATH, as_json: _Json = False) -> None:
         print_text("nothing has come due")
 
 
-@app.command(epilog=_examples("evidencedesk upgrade --db shop.db"))
-def upgrade(db: _Db = DEFAULT_PATH, as_json: _Json = False) -> None:
-    """Bring an older file up to this version, after setting a copy aside."""
-    copy = Desk.upgrade(db)
-    if as_json:
-        print_json({"schema": schema.HEAD, "copy": copy})
-    elif copy is None:
-        print_text(f"{db} has schema {schema.HEAD} already; nothing was written")
-    else:
-        print_text(f"{db} has schema {schema.HEAD} now; as it was before, it is kept in {copy}")
-
-
-@app.command(epilog=_examples("evidencedesk compact --db shop.db"))
-def compact(db: _Db = DEFAULT_PATH) -> None:
-    """Make anew whatever is derived from the documents, and give unused space back.
-
-    What `check` finds wrong with statuses, statistics or views is mended by it. Needs room for a second file.
-    """
-    with Desk.open(db, embedder="none", create=False) as desk:
-        desk.compact()
-    print_text(f"{db} is compacted")
-
-
 # ---------------------------------------------------------------- commands that read
 
 
 @app.command(
-    epilog=_examples(
+    epilog=examples(
         'evidencedesk search "How long do I have to return a bike?"',
         'evidencedesk search "বাইক ফেরত" --lang bn -k 3',
         "evidencedesk search returns --as-of 2025-02-28 --json",
     )
 )
 def search(
-    query: Annotated[str, typer.Argument(metavar="QUERY", callback=_as_utf8, help="Any text.")],
+    query: Annotated[str, typer.Argument(metavar="QUERY", callback=as_utf8, help="Any text.")],
     k: Annotated[int, typer.Option("-k", metavar="N", min=1, help="Most hits to show.")] = 10,
     mode: Annotated[
         Mode, typer.Option("--mode", help="keyword: exact BM25. vector: exact cosine. hybrid: both, weighed.")
@@ -331,12 +321,12 @@ def search(
     lang: _Lang = None,
     family: Annotated[
         str | None,
-        typer.Option("--family", metavar="NAME", callback=_as_utf8, help="Only versions of this text."),
+        typer.Option("--family", metavar="NAME", callback=as_utf8, help="Only versions of this text."),
     ] = None,
     fusion: Annotated[Fusion, typer.Option("--fusion", help="How hybrid joins its two legs.")] = "weighted",
-    db: _Db = DEFAULT_PATH,
-    embedder: _EmbedderName = "auto",
-    as_json: _Json = False,
+    db: Db = DEFAULT_PATH,
+    embedder: EmbedderName = "auto",
+    as_json: Json = False,
 ) -> None:  # fmt: skip
     """Find the chunks in force that answer a question, best first.
 
@@ -359,7 +349,7 @@ def search(
 
 
 @app.command(
-    epilog=_examples(
+    epilog=examples(
         "evidencedesk show kc-returns-v2",
         "evidencedesk show kc-returns --lang bn",
         "evidencedesk show kc-returns-v3:c0",
@@ -368,13 +358,11 @@ def search(
 def show(
     name: Annotated[
         str,
-        typer.Argument(
-            metavar="DOC_ID|FAMILY|CHUNK_ID", callback=_as_utf8, help="A family means its current document."
-        ),
+        typer.Argument(metavar="DOC_ID|FAMILY|CHUNK_ID", callback=as_utf8, help="A family means its current document."),
     ],
     lang: _Lang = None,
-    db: _Db = DEFAULT_PATH,
-    as_json: _Json = False,
+    db: Db = DEFAULT_PATH,
+    as_json: Json = False,
 ) -> None:
     """Show a document with its chunks, or one chunk."""
     with _open_to_read(db) as desk:
@@ -392,12 +380,12 @@ def show(
         print_document(document)
 
 
-@app.command(epilog=_examples("evidencedesk documents", "evidencedesk documents --status superseded --json"))
+@app.command(epilog=examples("evidencedesk documents", "evidencedesk documents --status superseded --json"))
 def documents(
     status: Annotated[Status | None, typer.Option("--status", help="Only documents of this status.")] = None,
     lang: _Lang = None,
-    db: _Db = DEFAULT_PATH,
-    as_json: _Json = False,
+    db: Db = DEFAULT_PATH,
+    as_json: Json = False,
 ) -> None:
     """List the documents, by family, language and version."""
     with _open_to_read(db) as desk:
@@ -410,12 +398,12 @@ def documents(
         print_text("no documents")
 
 
-@app.command(epilog=_examples("evidencedesk history kc-returns", "evidencedesk history kc-returns --lang bn"))
+@app.command(epilog=examples("evidencedesk history kc-returns", "evidencedesk history kc-returns --lang bn"))
 def history(
-    family: Annotated[str, typer.Argument(metavar="FAMILY", callback=_as_utf8, help="A family, or a doc_id of one.")],
+    family: Annotated[str, typer.Argument(metavar="FAMILY", callback=as_utf8, help="A family, or a doc_id of one.")],
     lang: _Lang = None,
-    db: _Db = DEFAULT_PATH,
-    as_json: _Json = False,
+    db: Db = DEFAULT_PATH,
+    as_json: Json = False,
 ) -> None:
     """List the versions of a text with status and validity."""
     with _open_to_read(db) as desk:
@@ -426,8 +414,8 @@ def history(
         print_summaries(versions)
 
 
-@app.command(epilog=_examples("evidencedesk stale"))
-def stale(db: _Db = DEFAULT_PATH, as_json: _Json = False) -> None:
+@app.command(epilog=examples("evidencedesk stale"))
+def stale(db: Db = DEFAULT_PATH, as_json: Json = False) -> None:
     """List every document that is not the newest of its text.
 
     superseded is as it should be; outdated_but_current is a fault, and `evidencedesk check` says what to do.
@@ -442,8 +430,8 @@ def stale(db: _Db = DEFAULT_PATH, as_json: _Json = False) -> None:
         print_text("every document is the newest of its text")
 
 
-@app.command(epilog=_examples("evidencedesk check", "evidencedesk check --db shop.db --json"))
-def check(db: _Db = DEFAULT_PATH, as_json: _Json = False) -> None:
+@app.command(epilog=examples("evidencedesk check", "evidencedesk check --db shop.db --json"))
+def check(db: Db = DEFAULT_PATH, as_json: Json = False) -> None:
     """Look the whole file over, and say what is wrong with it.
 
     Is it sound, and is everything that was derived as a rebuild would give it? Writes nothing. The exit code

@@ -96,11 +96,8 @@ def embed_filled(
     batch_size: int,
     dimension: Callable[[], int],
 ) -> Vectors:
-    """Embed the texts that are not blank; a blank one, which a model would give some vector, gets a zero row.
-
-    NUL, at which a C library would end the text, and lone surrogates, which UTF-8 cannot hold, are replaced.
-    """
-    clean = [text.replace("\0", " ").encode("utf-8", "replace").decode() for text in texts]
+    """Embed the texts that are not blank; a blank one, which a model would give some vector, gets a zero row."""
+    clean = [clean_text(text) for text in texts]
     filled = [i for i, text in enumerate(clean) if text.strip()]
     batches = [filled[start : start + batch_size] for start in range(0, len(filled), batch_size)]
     parts = [embed([clean[i] for i in batch]) for batch in batches]
@@ -108,3 +105,8 @@ def embed_filled(
     if parts:
         vectors[filled] = np.concatenate(parts)
     return vectors
+
+
+def clean_text(text: str) -> str:
+    """`text` without NUL, at which a C library would end it, and lone surrogates, which UTF-8 cannot hold."""
+    return text.replace("\0", " ").encode("utf-8", "replace").decode()

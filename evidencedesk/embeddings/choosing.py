@@ -34,8 +34,17 @@ def resolve(spec: str | Embedder | None) -> Embedder | None:
         raise TypeError(f"{spec.__name__} is a class; make an embedder of it first")
     for method in ("embed_documents", "embed_queries"):
         if not callable(getattr(spec, method, None)):
-            raise TypeError(f"{type(spec).__name__} is no embedder: it has no {method}; {choices}")
+            raise TypeError(f"{type(spec).__name__} is no embedder: it has no {method}; {_wrapped_in(spec) or choices}")
     return spec
+
+
+def _wrapped_in(thing: object) -> str | None:
+    """The adapter for an object that is no embedder yet; a sentence-transformers model is callable as well."""
+    if hasattr(thing, "embed_query"):
+        return "wrap it: LangChainEmbedder(it, name=..., fingerprint=...)"
+    if hasattr(thing, "encode"):
+        return "wrap it: SentenceTransformerEmbedder(it, name=...)"
+    return "wrap it: CallableEmbedder(it, name=..., dimension=...)" if callable(thing) else None
 
 
 def default_embedder() -> Embedder | None:

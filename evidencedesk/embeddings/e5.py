@@ -38,6 +38,7 @@ class E5Embedder:
     name = _NAME
     dimension = 384
     languages: frozenset[str] | None = frozenset(_LANGUAGES.split())
+    max_chars = _MAX_CHARACTERS
 
     @property
     def fingerprint(self) -> str:

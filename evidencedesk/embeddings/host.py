@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from evidencedesk.embeddings.protocol import Embedder, Vectors, identity
+from evidencedesk.embeddings.protocol import OPTIONAL_ATTRIBUTES, Embedder, Vectors, identity
 
 
 @dataclass(eq=False)
@@ -15,7 +15,8 @@ class CallableEmbedder:
     """A function of the host's that takes a list of texts and gives as many vectors, in lists or an array.
 
     `query_function` is for questions, where the model treats them in another way. What they give is passed on
-    as it is; `embed_in_batches` judges it. TypeError or ValueError for a wrong name, dimension, fingerprint.
+    as it is; `embed_in_batches` judges it. `max_chars` and `max_tokens` say what the model reads of a text. TypeError
+    or ValueError for a wrong name, dimension, fingerprint.
     """
 
     function: Callable[[list[str]], Any]
@@ -24,6 +25,8 @@ class CallableEmbedder:
     fingerprint: str = ""
     languages: frozenset[str] | None = None
     query_function: Callable[[list[str]], Any] | None = None
+    max_chars: int | None = None
+    max_tokens: int | None = None
 
     def __post_init__(self) -> None:
         identity(self)
@@ -59,6 +62,11 @@ class CountingEmbedder:
     @property
     def languages(self) -> frozenset[str] | None:
         return self.embedder.languages
+
+    def __getattr__(self, attribute: str) -> Any:
+        if attribute not in OPTIONAL_ATTRIBUTES:  # nor look for `embedder` before it is there
+            raise AttributeError(f"CountingEmbedder has no {attribute}")
+        return getattr(self.embedder, attribute)
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         with self._lock:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from evidencedesk.records import EmbedderIdentity, require_count
 
 Vectors = NDArray[np.float32]
+OPTIONAL_ATTRIBUTES = ("batch_size", "max_chars", "max_tokens", "count_tokens")
 
 
 class Embedder(Protocol):
@@ -23,6 +24,9 @@ class Embedder(Protocol):
     are called from any thread. `fingerprint` differs when weights or settings differ and is never made from
     output, whose last digits depend on the processor; it may be empty. `languages` are the primary language
     subtags (`en`, `bn`) that the embedder knows; None: any.
+
+    Optional attributes: `batch_size`, texts a call; `max_chars` or `max_tokens`, what the model reads of a text, the
+    rest being cut or refused (None: no limit, or not known); `count_tokens(text)`, which gives a whole number.
     """
 
     @property
@@ -58,6 +62,26 @@ def identity(embedder: Embedder) -> EmbedderIdentity:
     width: Any = embedder.dimension
     width = width if isinstance(width, int) else int(width)  # one of numpy's integers
     return EmbedderIdentity(embedder.name, require_count(f"{owner}.dimension", width), embedder.fingerprint)
+
+
+def longer_than_limit(embedder: Embedder, texts: Sequence[str]) -> int:
+    """Count the texts that are longer than what the embedder declares to read of one; 0 where it declares no limit.
+
+    `max_chars` counts characters. `max_tokens` counts by the embedder's `count_tokens`; without one each word counts
+    as one token, of which it has at least one: what is counted is too long, but more may be. ValueError for a limit
+    that is no whole number of at least 1.
+    """
+    chars, tokens = getattr(embedder, "max_chars", None), getattr(embedder, "max_tokens", None)
+    count_tokens = getattr(embedder, "count_tokens", None) or (lambda text: len(text.split()))
+    owner = type(embedder).__name__
+    if chars is not None:
+        chars = require_count(f"{owner}.max_chars", chars)
+    if tokens is not None:
+        tokens = require_count(f"{owner}.max_tokens", tokens)
+    return sum(
+        (chars is not None and len(text) > chars) or (tokens is not None and count_tokens(text) > tokens)
+        for text in texts
+    )
 
 
 def digest_of_settings(*settings: object) -> str:

@@ -99,6 +99,7 @@ class StoredDocument:
     root: str
     path: str
     content_hash: str
+    pruned: bool
 
 
 def content_hash(source: SourceDocument) -> str:
@@ -300,6 +301,11 @@ class Snapshot:
         """What names the vectors of a document's chunks, in order."""
         query = sa.select(chunks.c.text_hash).where(chunks.c.doc_key == doc_key).order_by(chunks.c.ordinal)
         return list(self.connection.scalars(query))
+
+    def indexed_texts(self) -> dict[str, str]:
+        """Every different indexed text of the file, by what names its vectors."""
+        query = sa.select(chunks.c.text_hash, chunks.c.preamble, chunks.c.text)
+        return {row.text_hash: join_indexed(row.preamble, row.text) for row in self.connection.execute(query)}
 
     def chunk_key(self, name: str) -> int:
         """The key of a chunk by its id. NotFound when there is none."""

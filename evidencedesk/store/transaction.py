@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from evidencedesk import schema
-from evidencedesk.models import Base, ChunkRow, DeskRow, DocumentRow, EmbedderRow
+from evidencedesk.models import Base, ChunkRow, DeskRow, DocumentRow, EmbedderRow, VectorRow
 from evidencedesk.records import EmbedderIdentity, Passage, SourceDocument, StatusChange
 from evidencedesk.store.snapshot import Snapshot, content_hash
 from evidencedesk.versions import settle, version_sort_key
@@ -26,11 +26,12 @@ class Transaction(Snapshot):
             sa.insert(DeskRow).values(
                 desk_key=1, created_at=self.now, text_version=text_version, chunker_version=chunker_version,
                 max_chunk_chars=max_chunk_chars,
-                embedder_key=None if embedder is None else self._embedder_key(embedder),
+                embedder_key=None if embedder is None else self.embedder_key(embedder),
             )
         )  # fmt: skip
 
-    def _embedder_key(self, embedder: EmbedderIdentity) -> int:
+    def embedder_key(self, embedder: EmbedderIdentity) -> int:
+        """The key of an embedder in this file; it gets one when it has none."""
         columns = {"name": embedder.name, "dimension": embedder.dimension, "fingerprint": embedder.fingerprint}
         key = self.connection.scalar(sa.select(EmbedderRow.embedder_key).filter_by(**columns))
         if key is None:
@@ -43,7 +44,8 @@ class Transaction(Snapshot):
         """Store a document and its chunks, given as (passage, hash of the indexed text, terms in it); keys in order.
 
         A document of the same doc_id is replaced: its chunks go (with their postings), its number and the time
-        it came in stay, and so does a withdrawal. The new row is `scheduled` until `settle_line` has judged its line.
+        it came in stay, and so does a withdrawal by hand. The new row is `scheduled` until `settle_line` has judged
+        its line.
         """
         values = {
             "family": source.family, "version": source.version, "version_sort": version_sort_key(source.version),
@@ -62,7 +64,12 @@ class Transaction(Snapshot):
         else:
             doc_key = former.doc_key
             self.connection.execute(sa.delete(ChunkRow).where(ChunkRow.doc_key == doc_key))
-            status = former.status if former.status == "withdrawn" else "scheduled"
+            status = "scheduled"
+            if former.status == "withdrawn":
+                if former.pruned:
+                    self.reinstate(doc_key)
+                else:
+                    status = "withdrawn"
             self.connection.execute(
                 sa.update(DocumentRow).where(DocumentRow.doc_key == doc_key).values(status=status, **values)
             )
@@ -93,6 +100,26 @@ class Transaction(Snapshot):
         for table in Base.metadata.sorted_tables:
             for index in table.indexes:
                 index.create(self.connection, checkfirst=True)
+
+    def withdraw(self, doc_key: int, reason: str, *, pruned: bool) -> None:
+        """Take a document out of force from now on; `settle_line` then judges its line."""
+        values = {"status": "withdrawn", "withdrawn_at": self.now, "withdrawn_reason": reason, "pruned": pruned}
+        self.connection.execute(sa.update(DocumentRow).where(DocumentRow.doc_key == doc_key).values(values))
+
+    def reinstate(self, doc_key: int) -> None:
+        """Undo a withdrawal, as if it had never been; `settle_line` then judges its line."""
+        values = {"status": "scheduled", "withdrawn_at": None, "withdrawn_reason": None, "pruned": False}
+        self.connection.execute(sa.update(DocumentRow).where(DocumentRow.doc_key == doc_key).values(values))
+
+    def use_embedder(self, embedder: EmbedderIdentity | None) -> None:
+        """Let another embedder's vectors answer; those of the former go."""
+        former = None if self.settings is None else self.settings.embedder_key
+        key = None if embedder is None else self.embedder_key(embedder)
+        self.connection.execute(sa.update(DeskRow).values(embedder_key=key))
+        if former is not None and former != key:
+            self.connection.execute(sa.delete(VectorRow).where(VectorRow.embedder_key == former))
+            self.connection.execute(sa.delete(EmbedderRow).where(EmbedderRow.embedder_key == former))
+        del self.settings  # read again
 
     def move(self, doc_key: int, *, root: str, path: str) -> None:
         """Note that an unchanged document's file has another root or path now."""
