@@ -717,3 +717,13 @@ def test_a_folder_that_cannot_be_listed_says_nothing_about_its_documents(
             folder, "find_sources", lambda _root: ([], [Skipped(".", "cannot be read: Permission denied")])
         )
         assert desk.ingest(tmp_path).missing == ()
+
+
+def test_texts_beyond_what_the_embedder_reads_are_noted(tmp_path: Path) -> None:
+    write_source(tmp_path, "a.md", "Long text. " * 20, doc_id="a-v1")
+    ones = lambda texts: np.ones((len(texts), 2), dtype=np.float32)  # noqa: E731
+    short = CallableEmbedder(ones, name="short-sighted", dimension=2, max_chars=100)
+    with open_desk(embedder=short) as desk:
+        (note,) = desk.ingest(tmp_path).notes
+        assert note == "a-v1: 1 of its texts are longer than short-sighted reads, and were cut by it"
+        assert desk.ingest(tmp_path).notes == ()

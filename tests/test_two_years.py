@@ -84,7 +84,7 @@ def test_two_years(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
                 f"from alembic import op\nrevision = '9999'\ndown_revision = {schema.HEAD!r}\n\n"
                 "def upgrade():\n    op.execute('CREATE TABLE later (x)')\n    op.execute('DROP TABLE later')\n"
             )
-            monkeypatch.setattr(schema, "migrations_folder", lambda: migrations)
+            monkeypatch.setattr(schema, "migrations_folder", lambda: tmp_path / "migrations")
             monkeypatch.setattr(schema, "REVISIONS", (*schema.REVISIONS, "9999"))
             monkeypatch.setattr(schema, "HEAD", "9999")
             assert Desk.upgrade(path) is not None  # the second upgrade

@@ -137,7 +137,8 @@ def ingest_folder(
                 tally.actions[claim.doc_id] = "unchanged"
             else:
                 prepared = index.prepare(_read_again(folder, claim), root_name)
-                new_vectors = index.embed(prepared, report_progress)
+                new_vectors, notes = index.embed(prepared, report_progress)
+                tally.notes += notes
                 tally.embedded += len(new_vectors)
                 with index.store.write(f"storing {claim.doc_id}") as transaction:
                     tally.count(claim.doc_id, index.write(transaction, prepared, new_vectors))

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from evidencedesk import bm25, vectors
 from evidencedesk.chunking import chunk_document
-from evidencedesk.embeddings import Embedder, embed_in_batches, identity
+from evidencedesk.embeddings import Embedder, embed_in_batches, identity, longer_than_limit
 from evidencedesk.errors import (
     DeskDamaged,
     DocumentConflict,
@@ -73,7 +73,7 @@ class Index:
         prepared = self.prepare(source, root=None)
         if source.named_by_path:
             self._refuse_second_name(source)
-        new_vectors = self.embed(prepared)
+        new_vectors, notes = self.embed(prepared)
         with self.store.write(f"storing {source.doc_id}") as transaction:
             written = self.write(transaction, prepared, new_vectors)
         return UpdateReport(
@@ -82,7 +82,11 @@ class Index:
             status=written.status,
             superseded=tuple(change.doc_id for change in written.changes if change.after == "superseded"),
             embedded=len(new_vectors),
-            notes=(*written.notes, *disagreement(source.path, source.doc_id, source.declared_status, written.status)),
+            notes=(
+                *written.notes,
+                *notes,
+                *disagreement(source.path, source.doc_id, source.declared_status, written.status),
+            ),
         )
 
     def promote(self) -> tuple[StatusChange, ...]:
@@ -119,8 +123,8 @@ class Index:
 
     def embed(
         self, prepared: Prepared, on_progress: Callable[[int], None] | None = None
-    ) -> dict[str, NDArray[np.float32]]:
-        """Unit vectors, by text hash, of those texts that the file holds no vector of. Writes nothing.
+    ) -> tuple[dict[str, NDArray[np.float32]], tuple[str, ...]]:
+        """Unit vectors, by text hash, of those texts that the file holds no vector of, and notes. Writes nothing.
 
         What could not be stored is not embedded: a conflict is found before.
         """
@@ -128,7 +132,7 @@ class Index:
             _refuse_conflict(snapshot, prepared.source, prepared.root)
             missing = self.missing_vectors(snapshot, prepared.text_hashes)
         if not missing:
-            return {}
+            return {}, ()
         if self.embedder is None:
             raise EmbedderUnavailable(
                 embedder=str(self.settings.embedder),
@@ -139,13 +143,16 @@ class Index:
             stored = str(self.settings.embedder)
             raise EmbedderMismatch(embedder=str(given), stored=stored, given=str(given))
         places = {text_hash: n for n, text_hash in enumerate(prepared.text_hashes) if text_hash in missing}
+        texts = [prepared.passages[n].indexed_text for n in places.values()]
         made = embed_in_batches(
             self.embedder,
-            [prepared.passages[n].indexed_text for n in places.values()],
+            texts,
             [f"{prepared.source.doc_id}:c{n}" for n in places.values()],
             on_progress=on_progress,
         )
-        return dict(zip(places, made, strict=True))
+        cut = longer_than_limit(self.embedder, texts)
+        note = f"{prepared.source.doc_id}: {cut} of its texts are longer than {given.name} reads, and were cut by it"
+        return dict(zip(places, made, strict=True)), (note,) if cut else ()
 
     # ------------------------------------------------------------ inside the transaction
 
