@@ -48,6 +48,19 @@ def test_recall_and_mrr_keep_misses_in_the_denominator() -> None:
     assert quality.mean_reciprocal_rank([None]) == 0.0
 
 
+def test_ndcg_discounts_the_first_right_rank_by_a_logarithm() -> None:
+    """By hand: 1 / log2(2) = 1, 1 / log2(4) = 1 / 2, a miss 0."""
+    assert quality.mean_discounted_gain([1, 3, None]) == pytest.approx((1 + 1 / 2 + 0) / 3)
+    assert quality.mean_discounted_gain([None]) == 0.0
+
+
+@given(st.lists(st.none() | st.integers(1, 10), min_size=1))
+def test_ndcg_lies_between_mrr_and_what_was_found(ranks: list[int | None]) -> None:
+    found = found_within(ranks, 10) / len(ranks)
+    assert quality.mean_reciprocal_rank(ranks) <= quality.mean_discounted_gain(ranks) + 1e-12
+    assert quality.mean_discounted_gain(ranks) <= found + 1e-12
+
+
 @pytest.mark.parametrize(
     ("successes", "total", "low", "high"),
     [
@@ -165,12 +178,13 @@ def test_a_run_prints_rates_over_all_answerable_cases(tmp_path: Path, capsys: py
     lines = printed.out.splitlines()
     assert "shop: 3 documents, 3 chunks, 3 answerable cases" in lines
     rows = [re.split(" {3,}", line.strip()) for line in lines if " of 3 " in line and "hits" not in line]
-    assert [row[0] for row in rows] == ["keyword", "vector", "hybrid weighted", "hybrid rrf"] * 2
-    assert rows[0][1:] == ["-", "2 of 3  0.667 [0.208, 0.939]", "2 of 3  0.667 [0.208, 0.939]", "2 of 3  0.667"]
+    assert [row[0] for row in rows] == ["bm25s lucene", "keyword", "vector", "hybrid weighted", "hybrid rrf"] * 2
+    share = "2 of 3  0.667 [0.208, 0.939]"
+    assert rows[0][1:] == rows[1][1:] == ["-", share, share, "2 of 3  0.667  0.667"]
     assert any(line.startswith("  hits that were not in force at the asked instant: 0 of ") for line in lines)
     assert any(line.endswith("in 16 searches for 4 cases") for line in lines)
     (measured,) = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))["sets"]
-    outcomes = {outcome["case_id"]: outcome for outcome in measured["runs"][0]["outcomes"]}
+    outcomes = {outcome["case_id"]: outcome for outcome in measured["runs"][1]["outcomes"]}
     assert outcomes["then"]["hits"][0] == "refund-v1:c0"
     assert outcomes["now"]["hits"][0] == "refund-v2:c0"
     assert (outcomes["then"]["document_rank"], outcomes["now"]["passage_rank"]) == (1, 1)
@@ -205,7 +219,7 @@ def test_a_case_that_raises_is_a_miss_that_is_shown(
     monkeypatch.setattr(Desk, "search", failing)
     assert run(make_set(tmp_path)) == 1
     printed = capsys.readouterr().out
-    assert printed.count("ERROR ") == 4
+    assert printed.count("ERROR ") == 4  # the baseline does not search the desk
     assert "  ERROR keyword -, then: RuntimeError: the disk is gone" in printed
     assert "1 of 3  0.333" in printed
     assert "of 2  " not in printed
@@ -220,7 +234,7 @@ def test_a_hit_that_was_not_in_force_is_never_right_and_is_shown(
     printed = capsys.readouterr().out
     assert "  NOT IN FORCE keyword -, then: refund-v2:c0" in printed
     assert "0 of 1  0.000 [0.000, 0.793]" in printed
-    assert "1 of 1" not in printed
+    assert [line for line in printed.splitlines() if "1 of 1" in line and "bm25s" not in line] == []
 
 
 def test_an_expected_document_that_the_set_does_not_have_is_an_error(
@@ -261,3 +275,73 @@ def test_real_bangla_questions_are_measured_without_an_error(capsys: pytest.Capt
     rows = [line for line in printed.splitlines() if line.startswith(("  keyword", "  vector", "  hybrid"))]
     assert len(rows) == 8
     assert all(row.count(" of 5 ") == 3 for row in rows)
+
+
+# ---------------------------------------------------------------- the baseline
+
+
+def test_the_baseline_sees_only_what_is_in_force_and_in_the_asked_language(tmp_path: Path) -> None:
+    with Desk.open(tmp_path / "shop.db", embedder="toy") as desk:
+        desk.ingest(make_set(tmp_path / "data") / "shop" / "corpus")
+        find = quality.baseline(desk, [document.doc_id for document in desk.documents()])
+        case = make_case(question="How long do refunds take?")
+        assert [chunk.id for chunk in find(case, {"refund-v1", "bikes-v1"})] == ["refund-v1:c0"]
+        assert [chunk.id for chunk in find(case, {"refund-v2", "bikes-v1"})] == ["refund-v2:c0"]
+        assert find(make_case(question="refunds", lang="bn"), {"refund-v2"}) == []
+        assert find(make_case(question="?"), {"refund-v2"}) == []
+
+
+def test_the_baseline_reads_bangla_at_white_space_and_english_with_its_own_stop_words() -> None:
+    assert quality.words("The refund is PAID") == ["refund", "paid"]
+    assert quality.words("টাকা ফেরত পাবেন। E21") == ["টাকা", "ফেরত", "পাবেন।", "e21"]
+
+
+# ---------------------------------------------------------------- questions across languages
+
+
+def cross_language() -> list[Case]:
+    return quality.read_cases(quality.CROSS_LANGUAGE)
+
+
+def is_bangla(text: str) -> bool:
+    return any("\u0980" <= character <= "\u09ff" for character in text)
+
+
+def test_twenty_questions_of_each_language_ask_for_text_in_the_other() -> None:
+    cases = cross_language()
+    assert len({case.id for case in cases}) == len({case.question for case in cases}) == 40
+    assert sum(is_bangla(case.question) for case in cases) == 20
+    assert all(is_bangla(case.question) != is_bangla(case.phrases[0]) for case in cases)
+
+
+def test_each_phrase_stands_in_one_passage_of_the_expected_document_alone(tmp_path: Path) -> None:
+    """So that the passage figure says what it seems to say, and no document of the question's language answers."""
+    with Desk.open(tmp_path / "corpus.db", embedder="toy") as desk:
+        desk.ingest(quality.CHECKOUT / "corpus")
+        chunks = [chunk for doc in desk.documents(status="current") for chunk in desk.document(doc.doc_id).chunks]
+        for case in cross_language():
+            (phrase,) = case.phrases
+            holding = [chunk for chunk in chunks if quality.squashed(phrase) in quality.squashed(chunk.text)]
+            assert [chunk.doc_id for chunk in holding] == list(case.expected), case.id
+            assert {chunk.lang for chunk in holding} == ({"en"} if is_bangla(case.question) else {"bn"}), case.id
+            assert case.lang == (None if is_bangla(case.question) else "bn"), case.id
+
+
+def test_the_set_alone_has_no_english_twin_and_no_filter(tmp_path: Path) -> None:
+    source = quality.question_set("cross_language_alone", tmp_path)
+    measured = quality.measure(source, ["toy"], tmp_path)
+    assert (measured.documents, len(measured.cases)) == (11, 40)
+    assert {case.lang for case in measured.cases} == {None}
+    found = {hit.split(":")[0] for run in measured.runs for outcome in run.outcomes for hit in outcome.hits}
+    assert "kc-shipping-v1-bn" in found
+    assert found.isdisjoint({"kc-shipping-v1", "kc-returns-v3", "kc-returns-v2"})
+    assert [outcome.error for run in measured.runs for outcome in run.outcomes if outcome.error] == []
+
+
+def test_a_case_with_a_language_finds_documents_in_that_language_only(tmp_path: Path) -> None:
+    source = quality.question_set("cross_language", tmp_path)
+    measured = quality.measure(source, ["toy"], tmp_path)
+    filtered = {case.id for case in measured.cases if case.lang == "bn"}
+    hits = [hit for run in measured.runs for o in run.outcomes if o.case_id in filtered for hit in o.hits]
+    assert hits
+    assert all("-bn:" in hit for hit in hits)

@@ -103,6 +103,14 @@ def test_a_bangla_word_is_one_term_with_its_marks() -> None:
     ]  # fmt: skip
 
 
+def test_a_bangla_word_meets_only_the_text_that_holds_it() -> None:
+    """BR-47: neither a part of the word nor a word that begins or sounds like it is enough."""
+    paragraphs = ["বাংলাদেশের রাজধানী ঢাকা।", "বাংলা ভাষার দেশে অনেক নদী।", "রাজার ধানের গোলা ঢাকনায় ঢাকা পড়ে।"]
+    terms = [set(tokens(paragraph)) for paragraph in paragraphs]
+    for word, found in (("বাংলাদেশে", [0]), ("রাজধানীর", [0]), ("বাংলা", [1]), ("দেশ", [1]), ("ধান", [2])):
+        assert [n for n, held in enumerate(terms) if not held.isdisjoint(tokens(word))] == found
+
+
 def test_a_bangla_claim_shares_its_words_with_the_right_passage_only() -> None:
     """BR-48: months, names and conjuncts count as whole words on both sides."""
     passage = "নতুন বাইক ডেলিভারি পাওয়ার ৩০ দিনের মধ্যে ফেরত দিতে পারবেন।"
@@ -188,6 +196,21 @@ def test_english_singular_and_plural_have_one_stem(singular: str, plural: str) -
 )
 def test_an_english_s_that_is_no_plural_stays(word: str) -> None:
     assert stem(word) == word
+
+
+@pytest.mark.parametrize(
+    ("written", "typed"),
+    [("Temür", "Temur"), ("cafés", "cafe"), ("Zu\u0308rich", "zurich"), ("Nguyễn", "nguyen"), ("naïve's", "naive")],
+)
+def test_marks_on_latin_letters_do_not_count(written: str, typed: str) -> None:
+    """A foreign name is found as it is typed without its marks."""
+    assert tokens(written) == tokens(typed)
+    assert key_words(written) == key_words(typed)
+
+
+@pytest.mark.parametrize(("one", "other"), [("край", "краи"), ("चाँद", "चाद"), ("চাঁদ", "চাদ"), ("ド", "ト"), ("ø", "o")])
+def test_other_letters_with_marks_are_letters_of_their_own(one: str, other: str) -> None:
+    assert tokens(one) != tokens(other)
 
 
 @pytest.mark.parametrize(

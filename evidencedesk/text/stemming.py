@@ -1,6 +1,7 @@
 """Stems and stop words."""
 
 import re
+import unicodedata
 
 from evidencedesk.text.spelling import normalise, word_set
 
@@ -18,6 +19,7 @@ BANGLA_STOP_WORDS = word_set(
 
 _IRREGULAR = {"buses": "bus", "gases": "gas", "statuses": "status", "viruses": "virus", "bonuses": "bonus"}
 _IRREGULAR |= {"menus": "menu", "news": "news", "goods": "goods", "customs": "customs", "lens": "lens"}
+_LATIN_MARKS = re.compile("(?<=[a-z])[\u0300-\u036f]+")
 _SILENT_E = re.compile(r"(?:ch|sh|x|ss|zz)e$")
 # The leftmost match is the longest ending. -র and -তে stand after vowels; after consonants they are the word's own
 # letters (বছর, ভারত + ে).
@@ -31,7 +33,8 @@ def stem(word: str) -> str:
     """Give the stem of a normalised word: English plurals and possessives, Bangla case and plural endings.
 
     English after Harman's S-stemmer ("How effective is suffixing?", 1991), kept equal for singular and plural (`cookie`
-    and `cookies`: cooky). `can't` is `cannot`, any other n't is `not`; other apostrophes go.
+    and `cookies`: cooky). `can't` is `cannot`, any other n't is `not`; other apostrophes go, as do marks on Latin
+    letters (`café`: cafe).
     """
     if "'" in word:
         if word.endswith("n't"):
@@ -39,6 +42,8 @@ def stem(word: str) -> str:
         word = word.removesuffix("'s").replace("'", "")
     if "\u0980" <= word[-1:] <= "\u09ff":
         return _bangla_stem(word)
+    if not word.isascii():
+        word = unicodedata.normalize("NFC", _LATIN_MARKS.sub("", unicodedata.normalize("NFD", word)))
     if len(word) < 4 or word in _IRREGULAR:
         return _IRREGULAR.get(word, word)
     if word.endswith("s") and not word.endswith(("ss", "us", "is")):
