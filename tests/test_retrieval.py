@@ -162,6 +162,7 @@ def test_a_language_takes_its_regions() -> None:
 
 
 def test_each_part_of_a_hit_is_exact_whichever_leg_found_it() -> None:
+    """BR-42: bm25, cosine, both ranks and the fused score stand apart under their own names, whatever the mode."""
     sources = [
         make_source(f"Text {n} about {word}.", doc_id=f"d{n:02d}-v1")
         for n, word in enumerate(["bikes", "helmets", "bells"] * 5)
