@@ -60,7 +60,11 @@ def find_driver() -> Driver:
     SQLite libraries in one process break each other's locks. DriverMissing when none can be imported.
     """
     if named := os.environ.get(DRIVER_VARIABLE):
-        return _probe(named)
+        try:
+            return _probe(named)
+        except DriverMissing as error:
+            problem = f"{DRIVER_VARIABLE} says {named} ({error.problem}); pysqlite3, sqlean and sqlite3 are known"
+            raise DriverMissing(path="SQLite", problem=problem) from error
     tried: list[str] = []
     without_vec: Driver | None = None
     for name in ("pysqlite3", "sqlean", "sqlite3"):

@@ -204,6 +204,10 @@ class Desk:
         """
         if not isinstance(document, SourceDocument):
             path = Path(document)
+            if not path.exists():
+                raise FileNotFoundError(
+                    f"there is no file {path}; a text is to be parsed first: parse_document(text, name)"
+                )
             document = read_document(path.parent, path.name)
         return self._index().update(document)
 
@@ -398,7 +402,7 @@ def _required_embedder(settings: Settings, given: Embedder | None) -> Embedder |
         return None
     identity = embeddings.identity(given)
     if identity != settings.embedder:
-        stored = "no embedder (keyword search only)" if settings.embedder is None else str(settings.embedder)
+        stored = "no embedder (it has keyword search only)" if settings.embedder is None else str(settings.embedder)
         raise EmbedderMismatch(embedder=str(identity), stored=stored, given=str(identity))
     return given
 

@@ -16,6 +16,7 @@ never quoted as evidence.
 
 from __future__ import annotations
 
+import difflib
 import html
 import itertools
 import os
@@ -187,7 +188,7 @@ def decode(data: bytes, path: str) -> str:
     if offset < 0:
         return text.lstrip("\ufeff")
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        problem = "the file is UTF-16 or UTF-32"
+        problem = "the file looks like UTF-16 or UTF-32"
     raise EncodingError(path=path, line=data.count(b"\n", 0, offset) + 1, byte_offset=offset, problem=problem)
 
 
@@ -208,6 +209,10 @@ def parse_document(source: str, path: str) -> SourceDocument:
         given_id: str = front.get("doc_id") or _name(_SUFFIX.sub("", path))
         version: str = front.get("version") or split_marks(given_id, lang).version or "1"
         doc_id = _name(full_doc_id(given_id, version, lang))
+        marks = split_marks(given_id, lang)
+        if "doc_id" in front and marks.version is None and (almost := re.search(r"-v\d[^-/]*$", marks.base)):
+            problem = f"{almost[0]} at the end of doc_id {given_id!r} is no version mark such as -v2"
+            raise ValueError(f"{problem}; mend it, or write {doc_id} if it is part of the name")
     except ValueError as error:
         problem = str(error) if "doc_id" in front else f"no doc_id from the path: {error}; write a `doc_id:`"
         raise FrontMatterError(path=path, line=key_lines.get(key, 1), problem=problem) from error
@@ -313,6 +318,10 @@ def _read_front_matter(source: str, path: str) -> tuple[int, dict[str, Any], dic
     for key, value in values.items():
         line, meant = key_lines[key], _KNOWN_BY_LETTERS.get(re.sub(r"[\W_]", "", key.lower()))
         if meant is None:
+            if near := difflib.get_close_matches(key, _KNOWN_KEYS, 1, cutoff=0.88):
+                raise wrong(
+                    line=line, problem=f"unknown key {key!r}; write {near[0]}, or give your own key another name"
+                )
             continue
         if key != meant:
             raise wrong(line=line, problem=f"the key {key!r} must be written {meant}")

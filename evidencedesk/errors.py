@@ -120,8 +120,8 @@ class EmbedderError(EvidenceDeskError):
 
 class EmbedderMismatch(EmbedderError):
     """This desk's vectors were made by {stored}, not by {given}; the two cannot be compared. Search it by keyword
-    (mode="keyword", --mode keyword), open it with the embedder that made them, or make a new file for {given}.
-    Nothing was changed."""
+    (mode="keyword", --mode keyword), open it with the embedder that made them, or give it the other one with
+    `evidencedesk reembed` (Desk.reembed). Nothing was changed."""
 
     stored: str
     given: str
@@ -134,7 +134,7 @@ class EmbedderUnavailable(EmbedderError):
 
 class NoVectors(EmbedderUnavailable):
     """This desk was made for keyword search only and holds no vectors. Search it with mode="keyword" (--mode keyword),
-    or make a new file with an embedder (--embedder e5)."""
+    or give it an embedder with `evidencedesk reembed e5` (Desk.reembed)."""
 
 
 class BadVectors(EmbedderError):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+
+import pytest
 
 from evidencedesk import Desk
 from evidencedesk.connections import Database, connect_database
@@ -62,6 +65,12 @@ def open_desk(
         for source in sources:
             desk.update_document(source)
         yield desk
+
+
+ascii_place = pytest.mark.skipif(
+    not (sys.prefix + str(Path(__file__).resolve())).isascii(),
+    reason="a Python that is told to read everything as ASCII cannot start from this place",
+)
 
 
 def opened(path: Path, **options: object) -> AbstractContextManager[Database]:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import Clock, markdown, open_desk, write_source
+from builders import Clock, ascii_place, markdown, open_desk, write_source
 from typer.testing import CliRunner, Result
 
 from evidencedesk import Desk, __version__, connections, embeddings, schema
@@ -645,6 +645,7 @@ def test_a_read_only_file_in_a_read_only_folder_can_be_read_and_not_written() ->
 # ---------------------------------------------------------------- processes
 
 
+@ascii_place
 def test_bangla_goes_in_and_out_in_a_c_locale(shop: Path) -> None:
     """BR-66: neither the locale nor PYTHONUTF8 decides how text is read and printed."""
     done = subprocess.run(
@@ -670,7 +671,8 @@ def test_a_reader_that_goes_away_ends_it_quietly(shop: Path) -> None:
 
 
 _SLOW_SECOND_FILE = """
-import sys, time
+import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts background jobs with it ignored
 from evidencedesk import cli, embeddings
 embed = embeddings.ToyEmbedder.embed_documents
 def slow(self, texts):

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from builders import ascii_place
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -202,6 +203,7 @@ def test_bad_files_stop_only_themselves(tmp_path: Path) -> None:
     assert failed == {"3.md": 8, "4.md": 0, "5.md": 4, "6.md": 0}
 
 
+@ascii_place
 def test_reading_does_not_depend_on_the_locale(tmp_path: Path) -> None:
     """BR-66: a file is UTF-8 whatever the environment says."""
     (tmp_path / "a.md").write_text("# নীতি\n\nক।\n", encoding="utf-8")
@@ -893,3 +895,19 @@ def test_metadata_in_another_dress_is_an_error_and_never_text(source: str) -> No
 def test_a_known_key_in_another_spelling_is_named(key: str) -> None:
     with pytest.raises(FrontMatterError, match=f"line 2: the key '{key}' must be written"):
         parse_document(f"---\n{key}: x\n---\nText.\n", "a.md")
+
+
+@pytest.mark.parametrize("key", ["effective_form", "effective_too", "titles", "statu"])
+def test_a_mistyped_key_is_named(key: str) -> None:
+    """A date that is lost silently makes every search of the past wrong."""
+    with pytest.raises(FrontMatterError, match=f"line 2: unknown key '{key}'; write"):
+        parse_document(f"---\n{key}: x\n---\nText.\n", "a.md")
+
+
+def test_what_is_almost_a_version_mark_is_an_error() -> None:
+    """A typo would otherwise found a family of its own, current beside the one that was meant."""
+    with pytest.raises(
+        FrontMatterError, match="-v2b at the end of doc_id 'leave-v2b' is no version mark.*leave-v2b-v2"
+    ):
+        parse_document("---\ndoc_id: leave-v2b\nversion: v2\n---\nText.\n", "a.md")
+    assert parse_document("---\ndoc_id: leave-v2b-v2\n---\nText.\n", "a.md").family == "leave-v2b"

@@ -20,7 +20,10 @@ def withdraw(
     db: Db = DEFAULT_PATH,
     as_json: Json = False,
 ) -> None:
-    """Take a document out of force from now on; nothing older comes back to life."""
+    """Take a document out of force from now on.
+
+    Nothing older of its line comes back to life; searches as of a day before still find it.
+    """
     with Desk.open(db, embedder="none", create=False) as desk:
         changes = desk.withdraw(doc_id, reason=reason)
     if as_json:
@@ -43,9 +46,9 @@ def reembed(
     db: Db = DEFAULT_PATH,
     as_json: Json = False,
 ) -> None:
-    """Give the file another embedder; the former one answers until every text has its new vector.
+    """Give the file another embedder.
 
-    Interrupted, it goes on where it was when it is run again.
+    The former one answers until every text has its new vector. Interrupted, it goes on where it was when it is run again.
     """
     with Desk.open(db, embedder="none", create=False) as desk, counting_bar("texts") as draw:
         report = desk.reembed(embedder, progress=draw)
@@ -61,7 +64,7 @@ def backup(
     target: Annotated[Path, typer.Argument(metavar="TARGET", help="A new file; one that is there is never replaced.")],
     db: Db = DEFAULT_PATH,
 ) -> None:
-    """Write a compacted copy of one consistent state, while others read and write."""
+    """Write a copy of the file, while others read and write."""
     with Desk.open(db, embedder="none", read_only=True, create=False) as desk:
         desk.backup(target)
     print_text(f"{target} holds {db} as it is now; to restore it, put it into place")
@@ -69,7 +72,7 @@ def backup(
 
 @app.command(epilog=examples("evidencedesk upgrade --db shop.db"))
 def upgrade(db: Db = DEFAULT_PATH, as_json: Json = False) -> None:
-    """Bring an older file up to this version, after setting a copy aside."""
+    """Bring an older file up to date; sets a copy aside."""
     copy = Desk.upgrade(db)
     if as_json:
         print_json({"schema": schema.HEAD, "copy": copy})
@@ -81,7 +84,7 @@ def upgrade(db: Db = DEFAULT_PATH, as_json: Json = False) -> None:
 
 @app.command(epilog=examples("evidencedesk compact --db shop.db"))
 def compact(db: Db = DEFAULT_PATH) -> None:
-    """Make anew whatever is derived from the documents, and give unused space back.
+    """Make anew what is derived, and free unused space.
 
     What `check` finds wrong with statuses, statistics or views is mended by it. Needs room for a second file.
     """
