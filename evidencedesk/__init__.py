@@ -39,6 +39,7 @@ from evidencedesk.records import (
     StatusChange,
     UpdateReport,
 )
+from evidencedesk.retrieval import Reranker
 from evidencedesk.text import tokens
 
 __version__ = "0.1.0"
@@ -64,6 +65,7 @@ __all__ = [
     "OpenAIEmbedder",
     "Problem",
     "ReembedReport",
+    "Reranker",
     "Retriever",
     "SentenceTransformerEmbedder",
     "Skipped",

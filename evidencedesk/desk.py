@@ -53,7 +53,7 @@ from evidencedesk.records import (
     UpdateReport,
     require_count,
 )
-from evidencedesk.retrieval import FUSIONS, MODES, Fusion
+from evidencedesk.retrieval import FUSIONS, MODES, Fusion, Reranker
 from evidencedesk.store import Settings, Store, open_store, utc_now
 from evidencedesk.text import TEXT_VERSION
 
@@ -282,13 +282,16 @@ class Desk:
         lang: str | None = None,
         family: str | None = None,
         fusion: Fusion = "weighted",
+        reranker: Reranker | None = None,
+        rerank_depth: int = 50,
     ) -> Hits:
         """The best k chunks in force now, or at `as_of`; best first, ties by chunk id. Reads only.
 
         Any text is a legal query. `mode`: "hybrid", "keyword" (exact BM25) or "vector" (exact cosine). `as_of`: an
         ISO date (its last instant), a date or a datetime. `lang` and `family` filter inside the search and leave
         the statistics alone; `lang="en"` takes `en-GB` too, documents without a language have `und`. `fusion`:
-        "weighted" or "rrf". Empty Hits say why in `reason`. EmbedderUnavailable when the mode needs the file's
+        "weighted" or "rrf". `reranker`: a host's model that orders the best `rerank_depth` hits anew, called after the
+        snapshot is closed. Empty Hits say why in `reason`. EmbedderUnavailable when the mode needs the file's
         embedder and it is not here.
         """
         if not isinstance(query, str):
@@ -305,7 +308,9 @@ class Desk:
                 lang=None if lang is None else _spelt("lang", lang),
                 family=None if family is None else _spelt("family", family),
             )
-            return retrieval.search(snapshot, question, scope, k=k, mode=mode, fusion=fusion)
+            depth = k if reranker is None else max(k, require_count("rerank_depth", rerank_depth))
+            hits = retrieval.search(snapshot, question, scope, k=depth, mode=mode, fusion=fusion)
+        return hits if reranker is None else retrieval.rerank(hits, query, reranker, k)
 
     def document(self, name: str, *, lang: str | None = None) -> Document:
         """A document by its doc_id; a family's name means its current document (`lang` says which). Reads only.

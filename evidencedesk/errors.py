@@ -16,6 +16,7 @@
     │   │   └── NoVectors       the desk was made for keyword search only
     │   └── BadVectors          it returned something that is not usable vectors
     │       └── NothingToEmbed  a zero vector
+    ├── RerankerError           a host's reranker failed
     └── StoreError              the database file (path)
         ├── DriverMissing       no SQLite library here can be used
         ├── DeskMissing         there is no file at that path
@@ -145,6 +146,12 @@ class BadVectors(EmbedderError):
 
 class NothingToEmbed(BadVectors):
     """The embedder {embedder} found nothing to embed in {subject} and gave a zero vector; nothing was written."""
+
+
+class RerankerError(EvidenceDeskError):
+    """The reranker failed: {problem}. Search without it, or mend it."""
+
+    problem: str
 
 
 class StoreError(EvidenceDeskError):

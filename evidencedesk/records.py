@@ -168,6 +168,8 @@ class Hit:
     keyword_rank: int | None
     """Rank from 1 in the keyword leg; None when that leg did not find it or did not run."""
     vector_rank: int | None
+    rerank: float | None = None
+    """What a reranker gave it, in the reranker's own scale; None without one. Then hits are ordered by it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,17 +8,18 @@ rank fusion (Cormack, Clarke and Buettcher 2009, constant 60) is there as an opt
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evidencedesk import bm25, vectors
 from evidencedesk.embeddings import Embedder, embed_in_batches, identity
-from evidencedesk.errors import EmbedderMismatch, NothingToEmbed
+from evidencedesk.errors import EmbedderMismatch, NothingToEmbed, RerankerError
 from evidencedesk.records import Chunk, EmbedderIdentity, EmptyReason, Hit, Hits, Mode
 from evidencedesk.store import ChunkHead, Scope, Snapshot, chunk_heads
 from evidencedesk.text import Token, analyse, script_of_language, scripts
@@ -141,6 +142,30 @@ def search(
         for key in ranked
     )
     return Hits(hits, None, run_mode, question.notes)
+
+
+class Reranker(Protocol):
+    """A host's model that judges question and text together, such as a cross-encoder."""
+
+    def rerank(self, question: str, texts: Sequence[str]) -> Sequence[float]:
+        """One finite score a text, in order; higher is better. May raise anything: RerankerError chains it."""
+
+
+def rerank(hits: Hits, question: str, reranker: Reranker, k: int) -> Hits:
+    """The best k of the hits by the reranker's score of question and indexed text; ties keep their order.
+
+    RerankerError when it fails, or gives another count or a value that is not finite.
+    """
+    if not hits:
+        return hits
+    try:
+        scores = [float(score) for score in reranker.rerank(question, [hit.chunk.indexed_text for hit in hits])]
+    except Exception as error:
+        raise RerankerError(problem=f"{type(error).__name__}: {error}") from error
+    if len(scores) != len(hits) or not all(math.isfinite(score) for score in scores):
+        raise RerankerError(problem=f"{len(scores)} scores for {len(hits)} texts, or one that is not a finite number")
+    judged = [replace(hit, rerank=score) for hit, score in zip(hits, scores, strict=True)]
+    return replace(hits, hits=tuple(sorted(judged, key=lambda hit: -(hit.rerank or 0.0))[:k]))
 
 
 def _why_nothing(snapshot: Snapshot, question: Question, scope: Scope, mode: Mode) -> EmptyReason:

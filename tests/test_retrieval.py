@@ -334,3 +334,40 @@ def test_verbs_agree_with_search_on_what_is_in_force_now() -> None:
         assert desk.chunk("rule-v1:c0").status == "superseded"
         assert desk.search("new")[0].chunk.status == "current"
         assert [(stale.doc_id, stale.problem) for stale in desk.staleness()] == [("rule-v1", "superseded")]
+
+
+class ByLength:
+    """A reranker that likes long texts."""
+
+    def __init__(self) -> None:
+        self.asked: list[int] = []
+
+    def rerank(self, question: str, texts: Sequence[str]) -> list[float]:
+        self.asked.append(len(texts))
+        return [float(len(text)) for text in texts]
+
+
+def test_a_hosts_reranker_orders_the_best_hits_anew() -> None:
+    sources = [make_source("Bikes." + " More bikes." * n, doc_id=f"d{n}-v1") for n in range(6)]
+    with open_desk(sources=sources, embedder="toy") as desk:
+        reranker = ByLength()
+        hits = desk.search("bikes", k=2, reranker=reranker)
+        assert [hit.chunk.id for hit in hits] == ["d5-v1:c0", "d4-v1:c0"]
+        assert [hit.rerank for hit in hits] == [len(hit.chunk.indexed_text) for hit in hits]
+        plain = {hit.chunk.id: hit for hit in desk.search("bikes", k=6)}
+        assert all(hit.score == plain[hit.chunk.id].score for hit in hits)
+        assert len(desk.search("bikes", k=2, reranker=reranker, rerank_depth=3)) == 2
+        assert reranker.asked == [6, 3]
+        assert desk.search("", reranker=reranker).reason == "no_terms"
+
+
+@pytest.mark.parametrize("scores", [[], [1.0, 2.0], [float("nan")], ["x"], None])
+def test_a_reranker_that_fails_is_a_typed_error(scores: object) -> None:
+    from evidencedesk.errors import RerankerError
+
+    class Broken:
+        def rerank(self, question: str, texts: Sequence[str]) -> object:
+            return scores
+
+    with open_desk(sources=[make_source()]) as desk, pytest.raises(RerankerError, match="reranker failed"):
+        desk.search("bikes", reranker=Broken())

@@ -14,7 +14,7 @@ from evidencedesk import errors
 
 SURFACE = {
     "BM25", "CallableEmbedder", "CheckReport", "Chunk", "Desk", "Document", "DocumentSummary", "E5Embedder", "Embedder",
-    "EvidenceDeskError", "Failed", "Hit", "Hits", "IngestProgress", "IngestReport", "LangChainEmbedder", "Location", "OpenAIEmbedder", "Problem", "ReembedReport",
+    "EvidenceDeskError", "Failed", "Hit", "Hits", "IngestProgress", "IngestReport", "LangChainEmbedder", "Location", "OpenAIEmbedder", "Problem", "ReembedReport", "Reranker",
     "Retriever", "SentenceTransformerEmbedder", "Skipped", "SourceDocument", "Stale", "StatusChange", "ToyEmbedder", "UpdateReport", "chunk_corpus",
     "chunk_fixed", "chunk_sentences", "counting", "errors", "ingest", "load_documents", "open_retriever", "overlap_study",
     "parse_document", "staleness", "tokens", "update_document",

@@ -48,7 +48,7 @@ def reembed(
 ) -> None:
     """Give the file another embedder.
 
-    The former one answers until every text has its new vector. Interrupted, it goes on where it was when it is run again.
+    The former one answers until every text has its new vector. Interrupted, run it again: it goes on where it was.
     """
     with Desk.open(db, embedder="none", create=False) as desk, counting_bar("texts") as draw:
         report = desk.reembed(embedder, progress=draw)
