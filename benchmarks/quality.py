@@ -10,37 +10,59 @@ import hashlib
 import json
 import os
 import platform
+import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, date, datetime, time
+from math import log2
 from pathlib import Path
 from statistics import NormalDist, median
 from time import perf_counter
 
+import bm25s
+
 from evidencedesk import Desk, DocumentSummary, EvidenceDeskError, __version__
 from evidencedesk.chunking import CHUNKER_VERSION, DEFAULT_CHUNK_CHARS
 from evidencedesk.embeddings import resolve
-from evidencedesk.records import Mode
+from evidencedesk.records import Chunk, Mode
 from evidencedesk.retrieval import Fusion
 from evidencedesk.text import TEXT_VERSION
 from evidencedesk.versions import version_sort_key
 
 DEPTH = 10
 """Hits asked of each search; a right one below them counts as not found."""
-SETS = ("ver_policies", "en_squad2", "bn_tydi")
+CHECKOUT = Path(__file__).resolve().parents[1]
+CROSS_LANGUAGE = CHECKOUT / "benchmarks" / "data" / "cross_language.jsonl"
+ENGLISH_TWINS = ("kc-returns-v2.md", "kc-returns-v3.md", "kc-shipping-v1.md")
+"""The files of the demo corpus that say in English what its Bangla documents say."""
+SETS = ("ver_policies", "en_squad2", "bn_tydi", "en_covidqa", "cross_language", "cross_language_alone")
 MODES: Mapping[str, tuple[Mode, Fusion]] = {
     "keyword": ("keyword", "weighted"),
     "vector": ("vector", "weighted"),
     "hybrid weighted": ("hybrid", "weighted"),
     "hybrid rrf": ("hybrid", "rrf"),
 }
+BASELINE = "bm25s lucene"
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionSet:
+    """Where questions and documents are. Files that are left out take the cases' `lang` with them."""
+
+    name: str
+    cases: Path
+    corpus: Path
+    leave_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A question and what would be right; without `versions` any version is. `as_of`: ISO date, None is now."""
+    """A question and what would be right; without `versions` any version is. `as_of`: ISO date, None is now.
+
+    `lang`: only documents in this language are searched.
+    """
 
     id: str
     question: str
@@ -50,6 +72,7 @@ class Case:
     versions: tuple[str, ...] = ()
     phrases: tuple[str, ...] = ()
     as_of: str | None = None
+    lang: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +124,11 @@ def found_within(ranks: Sequence[int | None], k: int) -> int:
 def mean_reciprocal_rank(ranks: Sequence[int | None]) -> float:
     """Mean of 1 / rank over all questions, a miss adding 0 (Voorhees 1999)."""
     return sum(1 / rank for rank in ranks if rank is not None) / len(ranks)
+
+
+def mean_discounted_gain(ranks: Sequence[int | None]) -> float:
+    """Mean nDCG (Jarvelin and Kekalainen 2002) when one right hit is all that is asked for: 1 / log2(1 + rank)."""
+    return sum(1 / log2(1 + rank) for rank in ranks if rank is not None) / len(ranks)
 
 
 def wilson(successes: int, total: int, confidence: float = 0.95) -> tuple[float, float]:
@@ -165,6 +193,7 @@ def read_cases(path: Path) -> list[Case]:
                 tuple(row.get("expected_versions", ())),
                 tuple(row["must_cite"]),
                 row.get("as_of"),
+                row.get("lang"),
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"{path.name}, line {number}: {error!r}") from error
@@ -172,7 +201,50 @@ def read_cases(path: Path) -> list[Case]:
     return cases
 
 
-def ask(desk: Desk, documents: Mapping[str, DocumentSummary], case: Case, mode: str) -> Outcome:
+Finder = Callable[[Case, set[str]], list[Chunk]]
+"""From a case, and the doc_ids that are in force at its instant, to the best DEPTH chunks, best first."""
+
+
+def searching(desk: Desk, mode: str) -> Finder:
+    leg, fusion = MODES[mode]
+
+    def find(case: Case, valid: set[str]) -> list[Chunk]:
+        hits = desk.search(case.question, k=DEPTH, mode=leg, fusion=fusion, as_of=case.as_of, lang=case.lang)
+        return [hit.chunk for hit in hits]
+
+    return find
+
+
+def words(text: str) -> list[str]:
+    """As bm25s reads English (its own tokenizer and stop words); text with Bangla letters at white space."""
+    if any("\u0980" <= character <= "\u09ff" for character in text):
+        return text.casefold().split()
+    (found,) = bm25s.tokenize([text], stopwords="en", return_ids=False, show_progress=False)
+    return found
+
+
+def baseline(desk: Desk, documents: Iterable[str]) -> Finder:
+    """BM25 of another library over the same indexed texts; whoever asks has found out what is in force."""
+    chunks = [chunk for doc_id in documents for chunk in desk.document(doc_id).chunks]
+    words_of = {chunk.id: words(chunk.indexed_text) for chunk in chunks}
+    indexes: dict[tuple[str, ...], bm25s.BM25] = {}
+
+    def find(case: Case, valid: set[str]) -> list[Chunk]:
+        eligible = [c for c in chunks if c.doc_id in valid and case.lang in (None, c.lang)]
+        key, asked = tuple(chunk.id for chunk in eligible), words(case.question)
+        if not key or not asked:
+            return []
+        if key not in indexes:
+            indexes[key] = bm25s.BM25(method="lucene")
+            indexes[key].index([words_of[name] for name in key], show_progress=False)
+        scores = indexes[key].get_scores(asked)
+        ranked = sorted(zip(scores.tolist(), key, eligible, strict=True), key=lambda row: (-row[0], row[1]))
+        return [chunk for score, _, chunk in ranked[:DEPTH] if score > 0]
+
+    return find
+
+
+def ask(desk: Desk, documents: Mapping[str, DocumentSummary], case: Case, find: Finder) -> Outcome:
     """Search once. Whatever goes wrong is an outcome, so that no case can leave the denominator."""
     try:
         names = {*documents, *(document.family for document in documents.values())}
@@ -181,11 +253,10 @@ def ask(desk: Desk, documents: Mapping[str, DocumentSummary], case: Case, mode: 
         # A plain date means its last instant.
         at = datetime.combine(date.fromisoformat(case.as_of), time.max, UTC) if case.as_of else desk.now()
         valid = in_force(documents.values(), at)
-        leg, fusion = MODES[mode]
         started = perf_counter()
-        hits = desk.search(case.question, k=DEPTH, mode=leg, fusion=fusion, as_of=case.as_of)
+        chunks = find(case, valid)
         milliseconds = (perf_counter() - started) * 1000
-        found = [(documents[hit.chunk.doc_id], hit.chunk) for hit in hits]
+        found = [(documents[chunk.doc_id], chunk) for chunk in chunks]
         return Outcome(
             case.id,
             first_rank(d.doc_id in valid and is_right_document(case, d) for d, _ in found),
@@ -207,39 +278,62 @@ def desk_path(cache: Path, name: str, embedder: str, corpus: Path) -> Path:
     return cache / f"{name}-{embedder}-{digest.hexdigest()}.db"
 
 
-def measure(folder: Path, embedders: Sequence[str], cache: Path, limit: int | None = None) -> Measured:
-    """Ask the cases of one set in every mode of every embedder; keyword search only once, it has no part in it."""
-    cases, corpus = read_cases(folder / "cases.jsonl"), folder / "corpus"
-    measured = Measured(folder.name, [case for case in cases if case.answerable][:limit])
+def question_set(name: str, data: Path) -> QuestionSet:
+    if name == "cross_language":
+        return QuestionSet(name, CROSS_LANGUAGE, CHECKOUT / "corpus")
+    if name == "cross_language_alone":
+        return QuestionSet(name, CROSS_LANGUAGE, CHECKOUT / "corpus", ENGLISH_TWINS)
+    return QuestionSet(name, data / name / "cases.jsonl", data / name / "corpus")
+
+
+def measure(source: QuestionSet, embedders: Sequence[str], cache: Path, limit: int | None = None) -> Measured:
+    """Ask the cases of one set in every mode of every embedder; the legs without one only once."""
+    cases = read_cases(source.cases)
+    measured = Measured(source.name, [case for case in cases if case.answerable][:limit])
     if any(case.as_of for case in cases):
         # Nothing answers the others, but what they find must be in force all the same.
         measured.cases += [case for case in cases if not case.answerable][:limit]
-    for embedder in embedders:
-        with Desk.open(desk_path(cache, folder.name, embedder, corpus), embedder=embedder) as desk:
-            started = perf_counter()
-            report = desk.ingest(corpus, root=folder.name)
-            if report.added:
-                measured.ingest_seconds[embedder] = perf_counter() - started
-            measured.failed += [f"{embedder}, {failure.path}: {failure.error}" for failure in report.failed]
-            documents = {document.doc_id: document for document in desk.documents()}
-            measured.documents, measured.chunks = len(documents), sum(d.chunk_count for d in documents.values())
-            for mode in MODES:
-                if mode != "keyword" or embedder == embedders[0]:
-                    outcomes = [ask(desk, documents, case, mode) for case in measured.cases]
-                    measured.runs.append(Run(mode, "-" if mode == "keyword" else embedder, outcomes))
+    with tempfile.TemporaryDirectory() as temporary:
+        corpus = source.corpus
+        if source.leave_out:
+            corpus = Path(temporary) / "corpus"
+            shutil.copytree(source.corpus, corpus, ignore=shutil.ignore_patterns(*source.leave_out))
+            measured.cases = [replace(case, lang=None) for case in measured.cases]
+        for embedder in embedders:
+            _measure_embedder(measured, corpus, embedder, cache, with_keyword=embedder == embedders[0])
     return measured
+
+
+def _measure_embedder(measured: Measured, corpus: Path, embedder: str, cache: Path, *, with_keyword: bool) -> None:
+    with Desk.open(desk_path(cache, measured.name, embedder, corpus), embedder=embedder) as desk:
+        started = perf_counter()
+        report = desk.ingest(corpus, root=measured.name)
+        if report.added:
+            measured.ingest_seconds[embedder] = perf_counter() - started
+        measured.failed += [f"{embedder}, {failure.path}: {failure.error}" for failure in report.failed]
+        documents = {document.doc_id: document for document in desk.documents()}
+        measured.documents, measured.chunks = len(documents), sum(d.chunk_count for d in documents.values())
+        runs = {(mode, embedder): searching(desk, mode) for mode in MODES if mode != "keyword"}
+        if with_keyword:
+            alone = {(BASELINE, "-"): baseline(desk, documents), ("keyword", "-"): searching(desk, "keyword")}
+            runs = alone | runs
+        for (mode, name), find in runs.items():
+            measured.runs.append(Run(mode, name, [ask(desk, documents, case, find) for case in measured.cases]))
 
 
 # ---------------------------------------------------------------- printing
 
 
 def table(title: str, ranks_of: Mapping[tuple[str, str], Sequence[int | None]]) -> str:
-    rows = [[title, "embedder", "recall@1", "recall@3", f"found in {DEPTH}, MRR"]]
+    rows = [[title, "embedder", "recall@1", "recall@3", f"found in {DEPTH}, MRR, nDCG"]]
     for names, ranks in ranks_of.items():
         n = len(ranks)
         recalls = [rate(found_within(ranks, k), n) if n else "not applicable" for k in (1, 3)]
-        mrr = f"{found_within(ranks, DEPTH)} of {n}  {mean_reciprocal_rank(ranks):.3f}" if n else "not applicable"
-        rows.append([*names, *recalls, mrr])
+        means = "not applicable"
+        if n:
+            means = f"{mean_reciprocal_rank(ranks):.3f}  {mean_discounted_gain(ranks):.3f}"
+            means = f"{found_within(ranks, DEPTH)} of {n}  {means}"
+        rows.append([*names, *recalls, means])
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join("  " + "   ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
 
@@ -265,6 +359,7 @@ def describe(measured: Measured) -> tuple[str, int]:
     searches = [(f"{run.mode} {run.embedder}, {o.case_id}", o) for run in measured.runs for o in run.outcomes]
     wrong = [f"ERROR {failure}" for failure in measured.failed]
     wrong += [f"ERROR {where}: {outcome.error}" for where, outcome in searches if outcome.error]
+    searches = [(where, outcome) for where, outcome in searches if not where.startswith(BASELINE)]
     stray = [f"NOT IN FORCE {where}: {chunk}" for where, outcome in searches for chunk in outcome.not_in_force]
     if any(case.as_of for case in measured.cases):
         hits = sum(len(outcome.hits) for _, outcome in searches)
@@ -278,7 +373,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     beside = Path(__file__).resolve().parents[2] / "shared" / "evaldata"
     parser = argparse.ArgumentParser(prog="python -m benchmarks.quality", description=__doc__)
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("EVIDENCEDESK_EVALDATA") or beside))
-    parser.add_argument("--sets", nargs="+", default=SETS, help=f"folders in the data; default: {' '.join(SETS)}")
+    parser.add_argument("--sets", nargs="+", default=SETS, help=f"default: {' '.join(SETS)}")
     parser.add_argument("--embedders", nargs="+", default=("toy", "e5"), choices=("toy", "e5"))
     parser.add_argument("--limit", type=int, help="take only this many cases of each set")
     parser.add_argument("--cache", type=Path, help="keep the desks in this folder, so that the next run embeds nothing")
@@ -286,7 +381,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.limit is not None and options.limit < 1:
         parser.error("--limit must be at least 1")
-    if absent := [name for name in options.sets if not (options.data / name / "cases.jsonl").is_file()]:
+    sets = [question_set(name, options.data) for name in options.sets]
+    if absent := [source.name for source in sets if not source.cases.is_file()]:
         fix = "name the folder that holds the sets with --data or EVIDENCEDESK_EVALDATA"
         print(f"no data to measure on: {options.data} has no {', '.join(absent)}; {fix}", file=sys.stderr)
         return 2
@@ -297,11 +393,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory() as temporary:
         cache = options.cache or Path(temporary)
         cache.mkdir(parents=True, exist_ok=True)
-        for name in options.sets:
+        for source in sets:
             try:
-                measured = measure(options.data / name, options.embedders, cache, options.limit)
+                measured = measure(source, options.embedders, cache, options.limit)
             except (EvidenceDeskError, ValueError) as error:
-                print(f"{name}: ERROR, not measured: {error}\n", file=sys.stderr)
+                print(f"{source.name}: ERROR, not measured: {error}\n", file=sys.stderr)
                 wrong += 1
                 continue
             text, problems = describe(measured)
