@@ -1,15 +1,17 @@
 """The read way up to the hits: keyword, vector and hybrid search over what is in force now or was on a date.
 
-Hybrid is a weighted sum: each leg scaled to 0..1 over the union of both legs' best, the lexical part counted only
-for chunks in the question's language, because a Bangla question always shares common words with some Bangla chunk,
-which would bury the English chunk that answers it. Codes and numbers (RD2-24) count in every language. Reciprocal
-rank fusion (Cormack, Clarke and Buettcher 2009, constant 60) is there as an option.
+Hybrid is a weighted sum: each leg scaled to 0..1 over the union of both legs' best. BM25 cannot see across
+languages, and a Bangla question always shares common words with some Bangla chunk, which would bury the English
+chunk that answers it. So where the embedder can (it names a language gap), a chunk in another script than the
+question's is judged by its vector in both parts, and its cosine is first raised by that gap; codes and numbers
+(RD2-24) count in every language. Reciprocal rank fusion (Cormack, Clarke and Buettcher 2009, constant 60) is there
+as an option. Where the same text stands in the question's language too, that one is meant to be found.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Literal, Protocol
@@ -28,7 +30,10 @@ from evidencedesk.versions import parse_instant
 Fusion = Literal["weighted", "rrf"]
 MODES: tuple[Mode, ...] = ("hybrid", "keyword", "vector")
 FUSIONS: tuple[Fusion, ...] = ("weighted", "rrf")
-LEXICAL_WEIGHT = 0.3
+LEXICAL_WEIGHT = 0.4
+"""Of an embedder that names no `lexical_weight` of its own."""
+FOREIGN_SHARE = 0.9
+"""Of the vector part where it stands in for the lexical one: of two equals the one in the question's language wins."""
 RRF_CONSTANT = 60
 LEG_DEPTH = 100
 """Each leg brings its best max(LEG_DEPTH, k) chunks into the union that hybrid ranks."""
@@ -45,6 +50,9 @@ class Question:
     """Unit vector of the file's embedder, shape (dimension,); None: no vector leg."""
     embedder: EmbedderIdentity | None = None
     """Whose vector it is."""
+    lexical_weight: float = LEXICAL_WEIGHT
+    language_gap: float | None = None
+    """How much lower the embedder's cosines are between languages; None: it does not bring them together."""
     notes: tuple[str, ...] = ()
 
     @property
@@ -81,7 +89,13 @@ def with_vector(question: Question, embedder: Embedder, *, required: bool) -> Qu
             raise
         note = f"the embedder {embedder.name} found nothing to embed in the question; searched by keyword"
         return replace(question, notes=(*question.notes, note))
-    return replace(question, vector=vector, embedder=identity(embedder))
+    return replace(
+        question,
+        vector=vector,
+        embedder=identity(embedder),
+        lexical_weight=getattr(embedder, "lexical_weight", LEXICAL_WEIGHT),
+        language_gap=getattr(embedder, "language_gap", None),
+    )
 
 
 def instant(as_of: str | date | datetime | None) -> datetime | None:
@@ -126,7 +140,10 @@ def search(
     elif fusion == "rrf":
         score_of = reciprocal_rank_fusion(union, [keyword_rank, vector_rank])
     else:
-        score_of = weighted_sum(union, _in_language(question, matches, bm25_of, heads), cosine_of)
+        foreign = _foreign(question, heads)
+        lexical_of = _in_language(question, matches, bm25_of, foreign)
+        weight, gap = question.lexical_weight, question.language_gap
+        score_of = weighted_sum(union, lexical_of, cosine_of, _untranslated(foreign, heads), weight, gap)
     ranked = sorted(union, key=lambda key: (-score_of[key], heads[key].id))[:k]
     found = snapshot.chunks(ranked)
     hits = tuple(
@@ -201,32 +218,45 @@ def _cosines(snapshot: Snapshot, question: Question, keys: Sequence[int]) -> dic
     return vectors.cosines(snapshot.connection, settings.embedder_key, keys, question.vector)
 
 
+def _foreign(question: Question, heads: Mapping[int, ChunkHead]) -> set[int]:
+    """The keys of chunks in another script than the question's. One whose language is not known is not foreign."""
+    script_of = {key: script_of_language(head.lang) for key, head in heads.items()}
+    return {key for key, script in script_of.items() if script and question.scripts and script not in question.scripts}
+
+
+def _untranslated(foreign: Collection[int], heads: Mapping[int, ChunkHead]) -> set[int]:
+    """The foreign keys whose family is not among the keys in the question's language."""
+    translated = {head.family for key, head in heads.items() if key not in foreign}
+    return {key for key in foreign if heads[key].family not in translated}
+
+
 def _in_language(
-    question: Question, matches: bm25.Matches, bm25_of: Mapping[int, float], heads: Mapping[int, ChunkHead]
+    question: Question, matches: bm25.Matches, bm25_of: Mapping[int, float], foreign: Collection[int]
 ) -> dict[int, float]:
-    """The lexical part of the fused score, by chunk key: all terms for chunks in the question's script, and only
-    codes and numbers for the others. A chunk whose language is not known counts as the question's.
-    """
+    """BM25 by chunk key: of all terms, and for foreign chunks of codes and numbers only. A key without one has 0."""
     everywhere = matches.restricted(token.term for token in question.tokens if token.kind != "word")
-    lexical: dict[int, float] = {}
-    for key, head in heads.items():
-        script = script_of_language(head.lang)
-        shared = script is None or not question.scripts or script in question.scripts
-        lexical[key] = (bm25_of if shared else everywhere).get(key, 0.0)
-    return lexical
+    own = {key: score for key, score in bm25_of.items() if key not in foreign}
+    return own | {key: score for key, score in everywhere.items() if key in foreign}
 
 
 def weighted_sum(
     keys: Sequence[int],
     lexical_of: Mapping[int, float],
     cosine_of: Mapping[int, float],
+    foreign: Collection[int] = (),
     lexical_weight: float = LEXICAL_WEIGHT,
+    language_gap: float | None = None,
 ) -> dict[int, float]:
-    """Each part scaled to 0..1 over the keys, then weighted; in 0..1. A key without a cosine has 0 of that part."""
-    lexical, cosine = (
-        scaled({key: lexical_of[key] for key in keys}),
-        scaled({k: cosine_of[k] for k in keys if k in cosine_of}),
-    )
+    """Each part scaled to 0..1 over the keys, then weighted; in 0..1. A key has 0 of a part that it is missing from.
+
+    With a `language_gap` the cosines of the foreign keys are raised by it before scaling, and the vector part stands
+    in for their lexical part where that is lower.
+    """
+    gap_of = dict.fromkeys(foreign, language_gap or 0.0)
+    lexical = scaled({key: lexical_of.get(key, 0.0) for key in keys})
+    cosine = scaled({key: cosine_of[key] + gap_of.get(key, 0.0) for key in keys if key in cosine_of})
+    if language_gap is not None:
+        lexical |= {key: max(lexical[key], FOREIGN_SHARE * cosine.get(key, 0.0)) for key in keys if key in gap_of}
     return {key: lexical_weight * lexical[key] + (1 - lexical_weight) * cosine.get(key, 0.0) for key in keys}
 
 

@@ -236,7 +236,15 @@ def test_scaling_keeps_the_order_and_stays_within_bounds(values: dict[int, float
 
 
 def test_the_weighted_sum_by_hand() -> None:
-    assert weighted_sum([1, 2, 3], {1: 2.0, 2: 0.0, 3: 1.0}, {1: 0.8, 2: 0.9, 3: 0.8}) == {1: 0.3, 2: 0.7, 3: 0.15}
+    assert weighted_sum([1, 2, 3], {1: 2.0, 2: 0.0, 3: 1.0}, {1: 0.8, 2: 0.9, 3: 0.8}) == {1: 0.4, 2: 0.6, 3: 0.2}
+
+
+def test_a_chunk_in_another_script_is_judged_by_its_raised_cosine_in_both_parts() -> None:
+    """Key 2 is foreign: its cosine counts as 0.9, the highest, and nine tenths of that stand in for its BM25."""
+    lexical, cosine = {1: 2.0}, {1: 0.8, 2: 0.8, 3: 0.7}
+    fused = weighted_sum([1, 2, 3], lexical, cosine, {2}, 0.4, 0.1)
+    assert fused == pytest.approx({1: 0.4 + 0.6 * 0.5, 2: 0.4 * 0.9 + 0.6, 3: 0.0})
+    assert weighted_sum([1, 2, 3], lexical, cosine, {2}, 0.4, None) == weighted_sum([1, 2, 3], lexical, cosine)
 
 
 @pytest.mark.parametrize(
@@ -371,3 +379,27 @@ def test_a_reranker_that_fails_is_a_typed_error(scores: object) -> None:
 
     with open_desk(sources=[make_source()]) as desk, pytest.raises(RerankerError, match="reranker failed"):
         desk.search("bikes", reranker=Broken())
+
+
+class Bilingual:
+    """Two languages in one space, the other one a little farther away, as multilingual models have it."""
+
+    name, dimension, fingerprint, languages, language_gap = "bilingual", 2, "1", None, 0.05
+
+    def embed_documents(self, texts: Sequence[str]) -> np.ndarray:
+        return np.array([[1.0, 0.62] if "return" in t else [1.0, 0.5] if "ফেরত" in t else [1.0, 0.9] for t in texts])
+
+    def embed_queries(self, texts: Sequence[str]) -> np.ndarray:
+        return np.array([[1.0, 0.4] for _ in texts])
+
+
+def test_a_text_in_another_language_answers_unless_it_stands_in_the_questions_own() -> None:
+    english = make_source("You may return it.", doc_id="returns-v1")
+    bangla = make_source("এটি ফেরত দেওয়া যায়।", doc_id="returns-v1-bn", lang="bn")
+    noise = make_source("বাইক কেনার নিয়ম।", doc_id="noise-v1-bn", lang="bn")
+    question = "বাইক বদলানোর নিয়ম কী?"
+    with open_desk(sources=[english, noise], embedder=Bilingual()) as desk:
+        assert found(desk, question)[0] == "returns-v1:c0"
+    with open_desk(sources=[english, bangla, noise], embedder=Bilingual()) as desk:
+        ranked = found(desk, question)
+        assert ranked.index("returns-v1-bn:c0") < ranked.index("returns-v1:c0")

@@ -39,6 +39,7 @@ class E5Embedder:
     dimension = 384
     languages: frozenset[str] | None = frozenset(_LANGUAGES.split())
     max_chars = _MAX_CHARACTERS
+    language_gap: float | None = 0.02
 
     @property
     def fingerprint(self) -> str:

@@ -28,6 +28,7 @@ class ToyEmbedder:
 
     name = "toy"
     languages: frozenset[str] | None = None
+    lexical_weight = 0.3
 
     def __init__(self, dimension: int = 256) -> None:
         self.dimension = require_count("dimension", dimension)

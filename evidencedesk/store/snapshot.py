@@ -403,15 +403,18 @@ class ChunkHead:
 
     id: str
     lang: str
+    family: str
 
 
 def chunk_heads(connection: sa.Connection, keys: Iterable[int]) -> dict[int, ChunkHead]:
-    """Id and language of chunks, by key."""
+    """Id, language and family of chunks, by key."""
     found: dict[int, ChunkHead] = {}
-    columns = (chunks.c.chunk_key, chunk_id.label("chunk_id"), documents.c.lang)
+    columns = (chunks.c.chunk_key, chunk_id.label("chunk_id"), documents.c.lang, documents.c.family)
     for some in in_lists(keys):
         query = sa.select(*columns).join_from(chunks, documents).where(chunks.c.chunk_key.in_(some))
-        found.update((row.chunk_key, ChunkHead(row.chunk_id, row.lang)) for row in connection.execute(query))
+        found.update(
+            (row.chunk_key, ChunkHead(row.chunk_id, row.lang, row.family)) for row in connection.execute(query)
+        )
     return found
 
 
