@@ -795,3 +795,14 @@ def test_every_command_has_an_example_that_it_understands(
 
 def test_version() -> None:
     assert run("--version").stdout == f"evidencedesk {__version__}\n"
+
+
+def test_the_overlap_study_prints_a_table() -> None:
+    """Windows of 120 characters with overlaps of 0, 40 and 80: more overlap, more repeated text, more whole sentences."""
+    rows = json.loads(CliRunner().invoke(app, ["overlap", str(CORPUS), "--json"]).stdout)
+    assert [row["overlap"] for row in rows] == [0, 40, 80]
+    assert [row["whole_sentences"] for row in rows] == sorted(row["whole_sentences"] for row in rows)
+    assert {row["sentences"] for row in rows} == {76}
+    printed = CliRunner().invoke(app, ["overlap", str(CORPUS)]).stdout.splitlines()
+    assert printed[0].split() == ["overlap", "chunks", "repeated", "whole", "sentences"]
+    assert printed[3].endswith("of 76")

@@ -13,6 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from evidencedesk import __version__, embeddings, retrieval, schema
+from evidencedesk.chunking import overlap_study
 from evidencedesk.cli.printing import (
     NOTES,
     print_aside,
@@ -29,6 +30,7 @@ from evidencedesk.cli.printing import (
     why_nothing,
 )
 from evidencedesk.desk import Desk
+from evidencedesk.documents import load_documents
 from evidencedesk.errors import EvidenceDeskError
 from evidencedesk.index import PRUNE_LIMIT
 from evidencedesk.records import (
@@ -449,3 +451,30 @@ def check(db: Db = DEFAULT_PATH, as_json: Json = False) -> None:
         print_text(f"problems found: {len(report.problems)}")
     if not report.ok:
         raise typer.Exit(ERROR)
+
+
+@app.command(epilog=examples("evidencedesk overlap corpus", "evidencedesk overlap corpus --size 200"))
+def overlap(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Its .md, .markdown and .txt files.")],
+    size: Annotated[int, typer.Option("--size", min=1, help="Characters of a window.")] = 120,
+    as_json: Json = False,
+) -> None:
+    """Show what fixed windows with an overlap do to a folder's sections; needs no desk.
+
+    For overlaps of 0, a third and two thirds of the window: chunks, share of repeated text, sentences left whole.
+    """
+    _require(folder, "folder")
+    rows = overlap_study(load_documents(folder), size, (0, size // 3, size * 2 // 3))
+    if as_json:
+        print_json(rows)
+    else:
+        shown = (
+            (
+                str(row.overlap),
+                str(row.chunks),
+                f"{row.repeated_share:.0%}",
+                f"{row.whole_sentences} of {row.sentences}",
+            )
+            for row in rows
+        )
+        print_table(("overlap", "chunks", "repeated", "whole sentences"), shown)
