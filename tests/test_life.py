@@ -82,6 +82,25 @@ def test_statistics_stay_exact_over_two_hundred_random_changes() -> None:
             assert bm25.kept_statistics(snapshot.connection) == kept
 
 
+def test_an_instant_that_changes_no_status_is_noted_once_it_has_passed() -> None:
+    """The start of a version that was superseded before it: nothing stays due for ever after it."""
+    clock = Clock(START)
+    sources = [
+        make_source("Late.", doc_id="a-v1", effective_from="2026-02-01"),
+        make_source("Now.", doc_id="a-v2", effective_from="2025-01-01"),
+    ]
+    for act in (lambda desk: desk.promote(), lambda desk: desk.update_document(sources[1])):
+        clock.now = START
+        with open_desk(sources=sources, clock=clock) as desk, desk.store.read() as before:
+            assert before.settings.next_change_at is not None
+        with open_desk(sources=sources, clock=clock) as desk:
+            clock.advance(days=60)
+            act(desk)
+            with desk.store.read() as snapshot:
+                assert (snapshot.settings.next_change_at, snapshot.something_is_due) == (None, False)
+            assert desk.check().ok
+
+
 versions = st.sampled_from(["1", "2", "2.5", "10"])
 dates = st.none() | st.integers(-20, 20).map(lambda n: (START + timedelta(days=n)).date().isoformat())
 

@@ -27,6 +27,7 @@ from evidencedesk.records import (
     IngestProgress,
     IngestReport,
     Skipped,
+    StatusChange,
     UpdateReport,
 )
 
@@ -152,6 +153,14 @@ def print_update_report(report: UpdateReport) -> None:
         print_text(f"superseded: {doc_id}")
     for note in report.notes:
         print_text(f"note: {note}")
+
+
+def print_changes(changes: Sequence[StatusChange], otherwise: str) -> None:
+    """Print changes of status, a line each; `otherwise` when there are none."""
+    for change in changes:
+        print_text(f"{change.doc_id}: {change.before} -> {change.after}")
+    if not changes:
+        print_text(otherwise)
 
 
 def print_hit(rank: int, hit: Hit) -> None:

@@ -17,6 +17,7 @@ from evidencedesk.chunking import overlap_study
 from evidencedesk.cli.printing import (
     NOTES,
     print_aside,
+    print_changes,
     print_chunk,
     print_document,
     print_hit,
@@ -290,11 +291,8 @@ def promote(db: Db = DEFAULT_PATH, as_json: Json = False) -> None:
         changes = desk.promote()
     if as_json:
         print_json(changes)
-        return
-    for change in changes:
-        print_text(f"{change.doc_id}: {change.before} -> {change.after}")
-    if not changes:
-        print_text("nothing has come due")
+    else:
+        print_changes(changes, "nothing has come due")
 
 
 # ---------------------------------------------------------------- commands that read

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from evidencedesk import schema
-from evidencedesk.cli.printing import counting_bar, print_json, print_text
+from evidencedesk.cli.printing import counting_bar, print_changes, print_json, print_text
 from evidencedesk.cli.program import DEFAULT_PATH, Db, Json, app, as_utf8, embedder_option, examples
 from evidencedesk.desk import Desk
 
@@ -28,11 +28,8 @@ def withdraw(
         changes = desk.withdraw(doc_id, reason=reason)
     if as_json:
         print_json(changes)
-        return
-    for change in changes:
-        print_text(f"{change.doc_id}: {change.before} -> {change.after}")
-    if not changes:
-        print_text(f"{doc_id} was withdrawn before; nothing changed")
+    else:
+        print_changes(changes, f"{doc_id} was withdrawn before; nothing changed")
 
 
 @app.command(epilog=examples("evidencedesk reembed toy", "evidencedesk reembed openai:nomic-embed-text --db shop.db"))

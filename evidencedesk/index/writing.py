@@ -92,10 +92,7 @@ class Index:
     def promote(self) -> tuple[StatusChange, ...]:
         """Apply what has come due since the last write: scheduled documents begin, others end. Writes."""
         with self.store.write("promoting") as transaction:
-            changes = apply_due(transaction)
-            if changes:
-                transaction.note_next_change()
-            return changes
+            return apply_due(transaction)
 
     def _refuse_second_name(self, source: SourceDocument) -> None:
         """A file without a doc_id is named by its path in the folder it is ingested from, which a bare path lacks."""
@@ -178,8 +175,6 @@ class Index:
             moved = (former.root, former.path) != (root, path)
             if moved:
                 transaction.move(former.doc_key, root=root, path=path)
-            if due:
-                transaction.note_next_change()
             return Written("updated" if moved else "unchanged", former.status, due, notes)
         if former is not None:
             if former.status == "current":
@@ -245,9 +240,13 @@ def _require_consistent(source: SourceDocument) -> None:
 
 def apply_due(transaction: Transaction) -> tuple[StatusChange, ...]:
     """Settle every line in which something has come due; the first thing that a write does."""
-    return tuple(
+    changes = tuple(
         change for family, lang in transaction.due_lines() for change in bm25.settle_line(transaction, family, lang)
     )
+    # An instant may pass that changes no status, such as the start of a version that was superseded before it.
+    if changes or transaction.something_is_due:
+        transaction.note_next_change()
+    return changes
 
 
 def text_hash_of(indexed_text: str) -> str:

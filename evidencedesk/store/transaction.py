@@ -119,7 +119,7 @@ class Transaction(Snapshot):
         if former is not None and former != key:
             self.connection.execute(sa.delete(VectorRow).where(VectorRow.embedder_key == former))
             self.connection.execute(sa.delete(EmbedderRow).where(EmbedderRow.embedder_key == former))
-        del self.settings  # read again
+        self.__dict__.pop("settings", None)  # read again
 
     def move(self, doc_key: int, *, root: str, path: str) -> None:
         """Note that an unchanged document's file has another root or path now."""
@@ -153,6 +153,7 @@ class Transaction(Snapshot):
     def note_next_change(self) -> None:
         """Keep the next instant at which time alone changes what is in force."""
         self.connection.execute(sa.update(DeskRow).values(next_change_at=self.next_change_at()))
+        self.__dict__.pop("settings", None)  # read again
 
 
 def inserted_key(result: sa.CursorResult[Any]) -> int:
