@@ -3,6 +3,9 @@
 Open a `Desk`, `ingest` a folder, `search`: each hit carries its chunk, its lines and the parts of its score.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from evidencedesk import errors
 from evidencedesk.bm25 import BM25
 from evidencedesk.chunking import chunk_corpus, chunk_fixed, chunk_sentences, overlap_study
@@ -19,36 +22,93 @@ from evidencedesk.embeddings import (
     counting,
 )
 from evidencedesk.errors import EvidenceDeskError
-from evidencedesk.lesson import Retriever, ingest, open_retriever, staleness, update_document
+from evidencedesk.guard import assess
+from evidencedesk.lesson import (
+    Retriever,
+    candidates,
+    guarded_answer,
+    ingest,
+    open_retriever,
+    staleness,
+    update_document,
+)
 from evidencedesk.records import (
+    Answer,
+    Assessment,
     CheckReport,
     Chunk,
+    Citation,
+    CitationReport,
+    Claim,
     Document,
     DocumentSummary,
     Failed,
+    GuardValues,
     Hit,
     Hits,
     IngestProgress,
     IngestReport,
     Location,
+    ModelRequest,
     Problem,
+    RecordedAnswer,
     ReembedReport,
+    Signal,
     Skipped,
     SourceDocument,
     Stale,
+    StaleCitation,
     StatusChange,
+    Support,
     UpdateReport,
+    Verification,
 )
+from evidencedesk.release import VERSION
 from evidencedesk.retrieval import Reranker
 from evidencedesk.text import tokens
 
-__version__ = "0.1.0"
+if TYPE_CHECKING:
+    from evidencedesk.cases import RagCase, load_rag_cases
+    from evidencedesk.citations import RuleChecker, SupportChecker, check_citations, check_support
+    from evidencedesk.citations.judge import LLMJudge
+    from evidencedesk.evaluation import recall_at_k
+    from evidencedesk.llm import LLMClient, OpenAIClient, QuotingAnswerer, RecordedReplies
+
+__version__ = VERSION
+
+# Imported when first asked for: searching needs neither these modules nor pydantic.
+_LAZY = {
+    "RagCase": "evidencedesk.cases",
+    "load_rag_cases": "evidencedesk.cases",
+    "RuleChecker": "evidencedesk.citations",
+    "SupportChecker": "evidencedesk.citations",
+    "check_citations": "evidencedesk.citations",
+    "check_support": "evidencedesk.citations",
+    "LLMJudge": "evidencedesk.citations.judge",
+    "recall_at_k": "evidencedesk.evaluation",
+    "LLMClient": "evidencedesk.llm",
+    "OpenAIClient": "evidencedesk.llm",
+    "QuotingAnswerer": "evidencedesk.llm",
+    "RecordedReplies": "evidencedesk.llm",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_LAZY[name]), name)
+
 
 __all__ = [
     "BM25",
+    "Answer",
+    "Assessment",
     "CallableEmbedder",
     "CheckReport",
     "Chunk",
+    "Citation",
+    "CitationReport",
+    "Claim",
     "Desk",
     "Document",
     "DocumentSummary",
@@ -56,34 +116,56 @@ __all__ = [
     "Embedder",
     "EvidenceDeskError",
     "Failed",
+    "GuardValues",
     "Hit",
     "Hits",
     "IngestProgress",
     "IngestReport",
+    "LLMClient",
+    "LLMJudge",
     "LangChainEmbedder",
     "Location",
+    "ModelRequest",
+    "OpenAIClient",
     "OpenAIEmbedder",
     "Problem",
+    "QuotingAnswerer",
+    "RagCase",
+    "RecordedAnswer",
+    "RecordedReplies",
     "ReembedReport",
     "Reranker",
     "Retriever",
+    "RuleChecker",
     "SentenceTransformerEmbedder",
+    "Signal",
     "Skipped",
     "SourceDocument",
     "Stale",
+    "StaleCitation",
     "StatusChange",
+    "Support",
+    "SupportChecker",
     "ToyEmbedder",
     "UpdateReport",
+    "Verification",
+    "assess",
+    "candidates",
+    "check_citations",
+    "check_support",
     "chunk_corpus",
     "chunk_fixed",
     "chunk_sentences",
     "counting",
     "errors",
+    "guarded_answer",
     "ingest",
     "load_documents",
+    "load_rag_cases",
     "open_retriever",
     "overlap_study",
     "parse_document",
+    "recall_at_k",
     "staleness",
     "tokens",
     "update_document",

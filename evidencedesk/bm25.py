@@ -184,6 +184,17 @@ class Matches:
     """Same shape: all above 0."""
     terms: tuple[TermMatches, ...]
     """By term, in the order in which the parts are added."""
+    idf_of: Mapping[str, float]
+    """The idf of every distinct term of the question, those that stand nowhere included."""
+
+    def idf_shares(self) -> dict[int, float]:
+        """Share of the question's idf weight whose terms a chunk holds, in 0..1, by chunk key."""
+        total = sum(self.idf_of.values())
+        held: dict[int, float] = {}
+        for matches in self.terms:
+            for key in matches.chunk_keys.tolist():
+                held[key] = held.get(key, 0.0) + self.idf_of[matches.term]
+        return {key: min(1.0, weight / total) for key, weight in held.items()}
 
     def restricted(self, terms: Iterable[str]) -> dict[int, float]:
         """Scores that only some of the question's terms give, by chunk key."""
@@ -226,6 +237,7 @@ def match(
         for term, key, frequency, length, eligible in connection.execute(query.where(_terms.c.term.in_(some))):
             rows_of[term].append((key, frequency, length, bool(eligible)))
     statistics = _statistics(connection, scope, {term: len(rows) for term, rows in rows_of.items()})
+    idf_of = {term: statistics.idf(term) for term in distinct}
     matched: list[TermMatches] = []
     for term in distinct:
         eligible_rows = [row[:3] for row in rows_of[term] if row[3] and (chunk_keys is None or row[0] in chunk_keys)]
@@ -234,12 +246,12 @@ def match(
             matched.append(TermMatches(term, keys, _part(statistics, term, frequencies, lengths)))
     if not matched:
         nothing = np.zeros(0, dtype=np.int64)
-        return Matches(nothing, np.zeros(0), ())
+        return Matches(nothing, np.zeros(0), (), idf_of)
     every_key, place = np.unique(np.concatenate([m.chunk_keys for m in matched]), return_inverse=True)
     scores = np.zeros(len(every_key))
     # One addition after the other in the order of terms, so that `score` and `explain` give the same last digit.
     np.add.at(scores, place, np.concatenate([m.parts for m in matched]))
-    return Matches(every_key, scores, tuple(matched))
+    return Matches(every_key, scores, tuple(matched), idf_of)
 
 
 def _part(

@@ -76,6 +76,7 @@ def chunk_corpus(documents: Iterable[SourceDocument], max_chars: int = DEFAULT_C
             text=passage.text,
             indexed_text=passage.indexed_text,
             location=Location(document.path, passage.heading, passage.line_start, passage.line_end),
+            family=document.family,
         )
         for document in documents
         for passage in chunk_document(document, max_chars)

@@ -143,6 +143,11 @@ class Database:
             connection.exec_driver_sql("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()
             yield connection
 
+    def require_open(self) -> None:
+        """DeskClosed after `close`."""
+        if self._closed:
+            raise DeskClosed(path=self.path)
+
     @contextmanager
     def write(self, stage: str) -> Iterator[sa.Connection]:
         """A write transaction that begins with the write lock; commits at the end of the block, else rolls back."""
@@ -332,6 +337,8 @@ def _prepare(raw: Any, driver: Driver, busy_timeout_seconds: float) -> None:
     else:
         raw.create_function("vec_distance_cosine", 2, _cosine_distance, deterministic=True)
     raw.execute("PRAGMA foreign_keys = ON")
+    # What is deleted is overwritten: a forgotten question must not stand in the file's unused bytes.
+    raw.execute("PRAGMA secure_delete = ON")
 
 
 def _use_wal(raw: Any, path: str) -> None:

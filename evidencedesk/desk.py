@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from evidencedesk import embeddings, inspection, retrieval, schema
 from evidencedesk.chunking import CHUNKER_VERSION, DEFAULT_CHUNK_CHARS
@@ -26,6 +26,7 @@ from evidencedesk.errors import (
     SettingsMismatch,
     StoreFailure,
 )
+from evidencedesk.guard import KEYWORD_VALUES
 from evidencedesk.index import (
     PRUNE_LIMIT,
     Index,
@@ -38,32 +39,42 @@ from evidencedesk.index import (
 )
 from evidencedesk.records import (
     STATUSES,
+    Answer,
+    Assessment,
     CheckReport,
     Chunk,
     Document,
     DocumentSummary,
+    GuardValues,
     Hits,
     IngestReport,
     Mode,
+    RecordedAnswer,
     ReembedReport,
     SourceDocument,
     Stale,
     Status,
     StatusChange,
     UpdateReport,
+    Verification,
     require_count,
 )
 from evidencedesk.retrieval import FUSIONS, MODES, Fusion, Reranker
-from evidencedesk.store import Settings, Store, open_store, utc_now
+from evidencedesk.store import Settings, Store, forget_answers, open_store, recorded_answers, utc_now
 from evidencedesk.text import TEXT_VERSION
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
     from sqlalchemy.orm import Session
 
+    from evidencedesk.citations import SupportChecker
+    from evidencedesk.llm import LLMClient
+
 logger = logging.getLogger("evidencedesk")
 
 _MOST_HITS = 1_000_000_000
+_MOST_ROWS = 2**63 - 1
+"""SQLite's integers end there."""
 
 
 class Desk:
@@ -311,6 +322,106 @@ class Desk:
             depth = k if reranker is None else max(k, require_count("rerank_depth", rerank_depth))
             hits = retrieval.search(snapshot, question, scope, k=depth, mode=mode, fusion=fusion)
         return hits if reranker is None else retrieval.rerank(hits, query, reranker, k)
+
+    # ------------------------------------------------------------ answering
+
+    def assess(self, question: str, *, as_of: str | date | datetime | None = None) -> Assessment:
+        """Whether the three best candidates are good enough to answer the question from. Reads only.
+
+        Reads their cosines, or without an embedder the share of the question's idf weight that they hold; never the
+        fused score. ValueError for a blank question.
+        """
+        from evidencedesk import rag
+
+        asked, at = self._asked(question), retrieval.instant(as_of)
+        return rag.assess(self.store, asked, self._guard_values(asked), at)
+
+    def ask(
+        self,
+        question: str,
+        *,
+        llm: LLMClient | None = None,
+        record: bool = False,
+        as_of: str | date | datetime | None = None,
+        checker: SupportChecker | None = None,
+        budget_tokens: int | None = None,
+    ) -> Answer:
+        """Answer from what is in force now (or was, at `as_of`), with checked citations, or abstain with a reason.
+
+        `llm`: what answers; None quotes the best sentences, without a model. It is called only when retrieval is
+        neither weak nor ambiguous, and never while the file is being read. `checker`: what judges whether a cited
+        text supports a claim; None is `RuleChecker`. `budget_tokens` bounds what the model is sent (None: 8,000).
+        `record` keeps question, answer, scores and cited texts in the file, so that `answers(stale=True)` can name it
+        when a text that it leans on is superseded.
+
+        Writes only with `record` (ReadOnlyDesk in a file opened for reading). A model that fails, or a reply that
+        cannot be used, is an abstention. ValueError for a blank question and for one that `budget_tokens` does not
+        hold; EmbedderUnavailable when the file's embedder is not here; CheckerError when a host's checker fails; a
+        StoreError of recording has the `answer` that was found.
+        """
+        from evidencedesk import rag
+
+        asked, at = self._asked(question), retrieval.instant(as_of)
+        answerer = rag.Answerer.of(llm, checker, self.embedder, self._guard_values(asked), budget_tokens)
+        recorder = rag.recorder(self.store, answerer.checker) if record else None
+        return rag.ask(self.store, asked, answerer, as_of=at, record=recorder)
+
+    def verify(
+        self,
+        answer: Answer | str | Mapping[str, Any],
+        *,
+        as_of: str | date | datetime | None = None,
+        checker: SupportChecker | None = None,
+    ) -> Verification:
+        """Check an answer with citations, whoever gave it, against what is in force now (or at `as_of`). Reads only.
+
+        Takes an `Answer`, a text with chunk ids in brackets, or a mapping as JSON gives it: `text` (or `answer`) and,
+        where the text cites numbers, `sources`, a list of chunk ids; or `claims`, each with `text` and `sources`.
+        ValueError for a mapping that is none of these.
+        """
+        from evidencedesk import rag
+
+        return rag.verify(self.store, answer, checker, self.embedder, as_of=retrieval.instant(as_of))
+
+    def answers(self, *, stale: bool = False, limit: int | None = None) -> list[RecordedAnswer]:
+        """Recorded answers, newest first; with `stale` those whose cited text is no longer in force. Reads only.
+
+        In force is judged at the instant that an answer was about: an answer as of a past day goes stale only when
+        what is known of that day changes.
+        """
+        if limit is not None:
+            limit = min(require_count("limit", limit), _MOST_ROWS)
+        with self.store.read("reading answers") as snapshot:
+            return recorded_answers(snapshot, stale=stale, limit=limit)
+
+    def forget(self, answer_ids: Iterable[int] = (), *, before: str | date | datetime | None = None) -> int:
+        """Delete recorded answers by number, and those asked before an instant; gives how many. Writes.
+
+        A plain date means its first instant here: that day's answers stay. Deleted rows are overwritten in the file,
+        but copies may lie in the write-ahead log while another process reads it, and in unused bytes: `compact` removes
+        the last of them.
+        ValueError when neither is given.
+        """
+        answer_ids = list(answer_ids)
+        numbers = [n for number in answer_ids if (n := require_count("answer_ids", number)) <= _MOST_ROWS]
+        until = retrieval.instant(before, parameter="before", end_of_day=False)
+        if not answer_ids and until is None:
+            raise ValueError("say which answers to forget: answer_ids, or before")
+        with self.store.write("forgetting answers") as transaction:
+            return forget_answers(transaction, answer_ids=numbers, before=until)
+
+    def _asked(self, question: str) -> retrieval.Question:
+        if not isinstance(question, str):
+            raise TypeError(f"question must be a text, not {question!r}")
+        if not question.strip():
+            raise ValueError("empty question")
+        return self._with_vector(retrieval.read_question(question), "hybrid")
+
+    def _guard_values(self, question: retrieval.Question) -> GuardValues | None:
+        """The thresholds of what made the question's vector; of keyword search where there is none."""
+        return KEYWORD_VALUES if question.vector is None else getattr(self.embedder, "guard_values", None)
+
+    # ------------------------------------------------------------ documents
 
     def document(self, name: str, *, lang: str | None = None) -> Document:
         """A document by its doc_id; a family's name means its current document (`lang` says which). Reads only.

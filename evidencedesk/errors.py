@@ -17,6 +17,11 @@
     │   └── BadVectors          it returned something that is not usable vectors
     │       └── NothingToEmbed  a zero vector
     ├── RerankerError           a host's reranker failed
+    ├── ModelError              a language model gave nothing that can be used
+    │   ├── ModelUnavailable    it cannot be reached, or its package is missing
+    │   └── BadOutput           its reply does not parse (raw)
+    ├── CheckerError            a host's support checker failed
+    ├── CaseError               a file of cases is wrong (path, line, faults)
     └── StoreError              the database file (path)
         ├── DriverMissing       no SQLite library here can be used
         ├── DeskMissing         there is no file at that path
@@ -154,10 +159,45 @@ class RerankerError(EvidenceDeskError):
     problem: str
 
 
+class ModelError(EvidenceDeskError):
+    """The model {model} failed: {problem}."""
+
+    model: str
+    problem: str
+
+
+class ModelUnavailable(ModelError):
+    """The model {model} is not available here: {problem}."""
+
+
+class BadOutput(ModelError):
+    """The reply of the model {model} cannot be used: {problem}."""
+
+    raw: str
+
+
+class CheckerError(EvidenceDeskError):
+    """The support checker {checker} failed: {problem}."""
+
+    checker: str
+    problem: str
+
+
+class CaseError(EvidenceDeskError):
+    """{path}: {problem}. No case was taken from it; mend the file."""
+
+    path: str
+    line: int
+    problem: str
+    faults: tuple[tuple[int, str], ...]
+
+
 class StoreError(EvidenceDeskError):
     """{path}: the database file cannot be used."""
 
     path: str
+    answer: object | None = None
+    """The Answer that could not be recorded, where that is what failed: it was checked and paid for."""
 
 
 class DriverMissing(StoreError):

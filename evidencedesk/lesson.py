@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from evidencedesk.desk import Desk
 from evidencedesk.embeddings import Embedder
-from evidencedesk.records import Hits, IngestReport, Mode, SourceDocument, Stale, UpdateReport
+from evidencedesk.guard import CANDIDATES
+from evidencedesk.records import Answer, Hits, IngestReport, Mode, SourceDocument, Stale, UpdateReport
 
-CANDIDATES = 3
-"""How many of the best hits the guard looks at."""
+if TYPE_CHECKING:
+    from evidencedesk.llm import LLMClient
 
 
 def ingest(desk: Desk, folder: str | Path) -> IngestReport:
@@ -27,6 +29,16 @@ def update_document(desk: Desk, document: SourceDocument | str | Path) -> Update
 def staleness(desk: Desk) -> list[Stale]:
     """`desk.staleness()`. Reads only."""
     return desk.staleness()
+
+
+def candidates(desk: Desk, question: str) -> Hits:
+    """The three best chunks in force, no threshold: what the guard looks at. Reads only."""
+    return desk.search(question, k=CANDIDATES)
+
+
+def guarded_answer(desk: Desk, question: str, llm: LLMClient | None = None) -> Answer:
+    """`desk.ask(question, llm=llm)`: an answer that was checked, or a reasoned no. Reads only."""
+    return desk.ask(question, llm=llm)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from sqlalchemy import (
     DateTime,
     Dialect,
     ForeignKey,
+    ForeignKeyConstraint,
     Index,
     LargeBinary,
     MetaData,
@@ -218,6 +219,103 @@ class LexicalTotalsRow(Base):
     totals_key: Mapped[int] = mapped_column(primary_key=True, autoincrement=False, doc="Always 1.")
     chunks_in_force: Mapped[int] = mapped_column(doc="BM25's N.")
     terms_in_force: Mapped[int] = mapped_column(doc="Sum of their lengths; divided by N: the average length.")
+
+
+class AnswerRow(Base):
+    """A question that was asked, and what came of it. Only those that were asked to be recorded."""
+
+    __tablename__ = "answers"
+    __table_args__ = (Index("ix_answers_asked_at", "asked_at"), {"sqlite_autoincrement": True})
+
+    answer_key: Mapped[int] = mapped_column(primary_key=True, doc="Number of the answer, never used again.")
+    asked_at: Mapped[datetime] = mapped_column(doc="When it was asked (UTC).")
+    as_of: Mapped[datetime | None] = mapped_column(doc="The instant that was asked about; NULL: the present.")
+    question: Mapped[str] = mapped_column(doc="The question, as asked.")
+    text: Mapped[str] = mapped_column(doc="The answer, with the ids it cites; empty when it abstained.")
+    abstained: Mapped[bool] = mapped_column(doc="Whether no answer was given.")
+    reason: Mapped[str] = mapped_column(doc="ok, or why it abstained.")
+    detail: Mapped[str] = mapped_column(doc="The reason, in one sentence.")
+    guard_state: Mapped[str] = mapped_column(doc="ok, no_result, weak, ambiguous or uncalibrated.")
+    guard_measure: Mapped[str] = mapped_column(doc="What the guard read: cosine or idf_share.")
+    top: Mapped[float] = mapped_column(doc="The first candidate's score by that measure, lowered for missing words.")
+    margin: Mapped[float] = mapped_column(doc="How far the second lay behind, negative where it scored higher.")
+    min_score: Mapped[float | None] = mapped_column(doc="The threshold for the top score; NULL: there was none.")
+    min_margin: Mapped[float | None] = mapped_column(doc="The threshold for the margin; NULL: there was none.")
+    missing_weight: Mapped[float | None] = mapped_column(
+        doc="How much the score was lowered for question words that the text lacked; NULL: no thresholds."
+    )
+    values_source: Mapped[str | None] = mapped_column(doc="Where the thresholds came from.")
+    embedder: Mapped[str | None] = mapped_column(doc="Name, dimension and fingerprint of the embedder; NULL: none.")
+    model: Mapped[str] = mapped_column(doc="Name of the model that answered; empty when none was called.")
+    checker: Mapped[str] = mapped_column(doc="Name of what judged whether the citations support the claims.")
+    code_version: Mapped[str] = mapped_column(doc="Version of evidencedesk that answered.")
+
+
+class AnswerHitRow(Base):
+    """A candidate of a recorded answer. No foreign key into documents: it outlives them."""
+
+    __tablename__ = "answer_hits"
+
+    answer_key: Mapped[int] = mapped_column(
+        ForeignKey("answers.answer_key", ondelete="CASCADE"), primary_key=True, doc="The answer."
+    )
+    rank: Mapped[int] = mapped_column(primary_key=True, doc="Place among the candidates, from 1.")
+    chunk_id: Mapped[str] = mapped_column(doc="The chunk's id then.")
+    label: Mapped[str] = mapped_column(doc="Its label then.")
+    score: Mapped[float] = mapped_column(doc="What the candidates were ordered by.")
+    bm25: Mapped[float] = mapped_column(doc="Exact BM25.")
+    cosine: Mapped[float | None] = mapped_column(doc="Exact cosine; NULL: the search had no vector.")
+    keyword_rank: Mapped[int | None] = mapped_column(doc="Rank in the keyword leg; NULL: not found by it.")
+    vector_rank: Mapped[int | None] = mapped_column(doc="Rank in the vector leg; NULL: not found by it.")
+    idf_share: Mapped[float] = mapped_column(doc="Share of the question's idf weight that it held.")
+    other_script: Mapped[bool] = mapped_column(doc="Whether it was in another script than the question.")
+
+
+class AnswerClaimRow(Base):
+    """A sentence of a recorded answer and its verdict; also those of an answer that was turned away."""
+
+    __tablename__ = "answer_claims"
+
+    answer_key: Mapped[int] = mapped_column(
+        ForeignKey("answers.answer_key", ondelete="CASCADE"), primary_key=True, doc="The answer."
+    )
+    claim_number: Mapped[int] = mapped_column(primary_key=True, doc="Place in the answer, from 1.")
+    text: Mapped[str] = mapped_column(doc="The sentence.")
+    verdict: Mapped[str] = mapped_column(doc="supported, contradicted, unsupported or unchecked.")
+    reason: Mapped[str] = mapped_column(doc="Why, in one sentence.")
+
+
+class AnswerCitationRow(Base):
+    """What a claim cited, with a copy of the text as it stood. No foreign key into documents: it outlives them."""
+
+    __tablename__ = "answer_citations"
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["answer_key", "claim_number"],
+            ["answer_claims.answer_key", "answer_claims.claim_number"],
+            ondelete="CASCADE",
+        ),
+        Index("ix_answer_citations_family_lang", "family", "lang"),
+    )
+
+    answer_key: Mapped[int] = mapped_column(primary_key=True, doc="The answer.")
+    claim_number: Mapped[int] = mapped_column(primary_key=True, doc="The claim.")
+    citation_number: Mapped[int] = mapped_column(primary_key=True, doc="Place in the claim, from 1.")
+    cited: Mapped[str] = mapped_column(doc="As it was written.")
+    verdict: Mapped[str] = mapped_column(doc="retrieved, outside, superseded, invented or malformed.")
+    support: Mapped[str | None] = mapped_column(doc="Whether that text alone supports the claim; NULL: not looked at.")
+    support_reason: Mapped[str | None] = mapped_column(doc="Why, in one sentence.")
+    chunk_id: Mapped[str | None] = mapped_column(doc="The chunk that it resolved to; NULL: to none. So below.")
+    doc_id: Mapped[str | None] = mapped_column(doc="Its document.")
+    family: Mapped[str | None] = mapped_column(doc="Its document's family.")
+    lang: Mapped[str | None] = mapped_column(doc="Its language.")
+    version: Mapped[str | None] = mapped_column(doc="Its version.")
+    label: Mapped[str] = mapped_column(doc="Its label; empty when it resolved to none.")
+    path: Mapped[str | None] = mapped_column(doc="Its file.")
+    line_start: Mapped[int | None] = mapped_column(doc="First line of the chunk in that file.")
+    line_end: Mapped[int | None] = mapped_column(doc="Last line, included.")
+    text: Mapped[str | None] = mapped_column(doc="The whole cited text, as it stood.")
+    quote: Mapped[str] = mapped_column(doc="The sentence of it that the verdict rests on; empty: none.")
 
 
 def table_of(row: type[Base]) -> Table:

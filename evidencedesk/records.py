@@ -13,6 +13,15 @@ STATUSES: tuple[Status, ...] = ("current", "superseded", "scheduled", "expired",
 Mode = Literal["hybrid", "keyword", "vector"]
 EmptyReason = Literal["no_terms", "nothing_in_force", "nothing_matches"]
 BlockKind = Literal["text", "table", "fence"]
+SupportVerdict = Literal["supported", "contradicted", "unsupported", "unchecked"]
+CitationVerdict = Literal["retrieved", "outside", "superseded", "invented", "malformed"]
+GuardState = Literal["ok", "no_result", "weak", "ambiguous", "uncalibrated"]
+GuardMeasure = Literal["cosine", "idf_share"]
+AnswerReason = Literal[
+    "ok", "no_result", "weak", "ambiguous", "uncalibrated", "model_failed", "bad_output", "model_abstained",
+    "unknown_citation", "unsupported_claim",
+]  # fmt: skip
+SignalEffect = Literal["supports", "lacks", "contradicts", "unchecked"]
 
 
 # ---------------------------------------------------------------- what a source file is parsed into
@@ -116,6 +125,8 @@ class Chunk:
     text: str
     indexed_text: str
     location: Location
+    family: str = ""
+    """The text that its document is a version of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,8 +179,12 @@ class Hit:
     keyword_rank: int | None
     """Rank from 1 in the keyword leg; None when that leg did not find it or did not run."""
     vector_rank: int | None
+    idf_share: float = 0.0
+    """Share of the question's idf weight that the chunk's terms hold, in 0..1; what the guard reads without vectors."""
     rerank: float | None = None
     """What a reranker gave it, in the reranker's own scale; None without one. Then hits are ordered by it."""
+    foreign: bool = False
+    """Whether the chunk is in another script than the question's, so that their words cannot be compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +234,247 @@ class Stale:
     problem: Literal["superseded", "outdated_but_current"]
 
 
+# ---------------------------------------------------------------- answers
+
+
+@dataclass(frozen=True, slots=True)
+class GuardValues:
+    """The thresholds below which a question is not answered, in the scale of one embedder's cosines (or idf shares)."""
+
+    min_score: float
+    """Candidates below it are weak."""
+    min_margin: float
+    """Two families that are closer than this are a doubt."""
+    source: str
+    """Where the values come from, such as the data they were chosen on."""
+    measure: GuardMeasure = "cosine"
+    """What they may be compared with."""
+    missing_weight: float = 0.0
+    """How much a cosine is lowered for question words that the chunk lacks: times their share of the idf weight."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assessment:
+    """Whether retrieval is good enough to answer from. An abstention is a value, not an error."""
+
+    state: GuardState
+    top: float
+    """The first candidate's score, by `measure` (lowered as the values' `missing_weight` says); 0.0 without any."""
+    margin: float
+    """How far the second lies behind, negative when it scores higher; `top` when there is one candidate."""
+    measure: GuardMeasure = "cosine"
+    values: GuardValues | None = None
+    """What it was compared with; None: this embedder has no values, and the state is `uncalibrated`."""
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedPassage:
+    """A chunk as the model is shown it."""
+
+    number: int
+    """From 1: what the model cites it by."""
+    label: str
+    chunk: Chunk
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """What a language model is asked: one system text, one user text, and the JSON schema of its reply."""
+
+    question: str
+    passages: tuple[NumberedPassage, ...]
+    system: str
+    prompt: str
+    schema: Mapping[str, Any]
+    """JSON schema that the reply must fulfil."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelClaim:
+    """A stretch of a model's answer and what it cites for it, as the model wrote it."""
+
+    text: str
+    cited: tuple[str, ...]
+    """Numbers of passages or chunk ids, unresolved."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelAnswer:
+    """A model's reply, parsed."""
+
+    abstained: bool
+    claims: tuple[ModelClaim, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """One thing that speaks for or against a claim, and the stretches it rests on."""
+
+    name: str
+    """number, unit, code, negation, opposite, qualifier, name, replaced, condition, hedge, key_words, verbatim,
+    similarity; `judge` of a model that judged."""
+    effect: SignalEffect
+    detail: str
+    """One sentence."""
+    claim_span: tuple[int, int] | None = None
+    """Characters [start, end) of the claim."""
+    evidence_span: tuple[int, int] | None = None
+    """Characters [start, end) of the evidence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Support:
+    """Whether one text supports one claim."""
+
+    numbers_missing: tuple[str, ...]
+    """Numbers of the claim, as it writes them, that the evidence does not hold."""
+    share: float
+    """Distinct key words of the claim that the evidence holds, as a share, three digits; 1.0 when there are none."""
+    words_ok: bool
+    """No number missing and a share of at least 0.6."""
+    verdict: SupportVerdict
+    reason: str
+    """Why, in one sentence."""
+    signals: tuple[Signal, ...] = ()
+    evidence_span: tuple[int, int] | None = None
+    """The sentence of the evidence that the verdict rests on, as characters [start, end); None: no sentence."""
+
+    @property
+    def ok(self) -> bool:
+        """True when the verdict is `supported`."""
+        return self.verdict == "supported"
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """A claim tied to a chunk."""
+
+    cited: str
+    """As it was written."""
+    verdict: CitationVerdict
+    chunk: Chunk | None = None
+    """None when it resolves to none."""
+    label: str = ""
+    support: Support | None = None
+    """How the chunk's text bears the claim; None when it was not looked at, because the citation is not `retrieved`."""
+    quote: str = ""
+    """The sentence of the chunk that the verdict rests on, verbatim."""
+
+
+@dataclass(frozen=True, slots=True)
+class CitationReport:
+    """What became of one claim's citations."""
+
+    outside: tuple[str, ...]
+    superseded: tuple[str, ...]
+    invented: tuple[str, ...]
+    malformed: tuple[str, ...]
+    support: Support | None
+    """The verdict over the chunks that were retrieved, each alone; None when no citation was."""
+    citations: tuple[Citation, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """True when every citation resolves and the claim is supported."""
+        unresolved = self.outside or self.superseded or self.invented or self.malformed
+        return not unresolved and self.support is not None and self.support.ok
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One sentence of an answer, with what it cites and what came of the check."""
+
+    text: str
+    citations: tuple[Citation, ...]
+    verdict: SupportVerdict
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer that was checked, or a reasoned no."""
+
+    text: str
+    """The claims, each with the ids it cites in brackets; empty when abstained."""
+    citations: tuple[Citation, ...]
+    """Those of the claims, each chunk once, in order."""
+    abstained: bool
+    reason: AnswerReason
+    hits: Hits
+    """All candidates, cited or not."""
+    claims: tuple[Claim, ...]
+    """Also those of an answer that was turned away."""
+    question: str = ""
+    detail: str = ""
+    """The reason, in one sentence."""
+    assessment: Assessment | None = None
+    model: str = ""
+    """Name of the model that was called; empty when none was."""
+    asked_at: datetime | None = None
+    as_of: datetime | None = None
+    """The instant that was asked about; None: when it was asked."""
+    embedder: EmbedderIdentity | None = None
+    answer_id: int | None = None
+    """Its number in the file; None: not recorded."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedCitation:
+    """What a recorded answer cited, as it stood then."""
+
+    cited: str
+    verdict: CitationVerdict
+    chunk_id: str | None
+    label: str
+    quote: str
+    text: str | None
+    """The whole cited text, as it stood; None when the citation resolved to none."""
+
+
+@dataclass(frozen=True, slots=True)
+class StaleCitation:
+    """A citation of a recorded answer whose text is no longer in force, beside what is in force instead."""
+
+    old_chunk_id: str
+    old_doc_id: str
+    new_doc_id: str | None
+    """None: nothing of that line is in force."""
+    why: str
+    """`superseded`, `corrected`, `expired`, `removed`, `not in force then`, or `withdrawn: ` and the reason."""
+    cited_sentence: str
+    sentence_changed: bool | None
+    """Whether the new document no longer holds that sentence; None without a new document."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedAnswer:
+    """An answer that the file remembers."""
+
+    answer_id: int
+    asked_at: datetime
+    as_of: datetime | None
+    question: str
+    text: str
+    abstained: bool
+    reason: AnswerReason
+    detail: str
+    model: str
+    citations: tuple[RecordedCitation, ...]
+    stale: tuple[StaleCitation, ...]
+    """Those of its citations that went stale; empty while the answer still stands."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What became of an answer that was checked against the file."""
+
+    ok: bool
+    reason: AnswerReason
+    """`ok`, `unknown_citation` or `unsupported_claim`."""
+    detail: str
+    claims: tuple[Claim, ...]
+
+
 # ---------------------------------------------------------------- reports
 
 
@@ -260,11 +516,13 @@ class UpdateReport:
     embedded: int
     """Texts that had to be embedded."""
     notes: tuple[str, ...] = ()
+    stale_answers: int = 0
+    """Recorded answers whose cited text this update took out of force."""
 
 
 @dataclass(frozen=True, slots=True)
 class IngestReport:
-    """What one `ingest` did; every field but `embedded` names documents or files."""
+    """What one `ingest` did; every field but the counts names documents or files."""
 
     added: tuple[str, ...] = ()
     updated: tuple[str, ...] = ()
@@ -278,6 +536,8 @@ class IngestReport:
     embedded: int = 0
     notes: tuple[str, ...] = ()
     dry_run: bool = False
+    stale_answers: int = 0
+    """Recorded answers whose cited text this run took out of force."""
 
 
 @dataclass(frozen=True, slots=True)

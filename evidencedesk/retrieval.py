@@ -98,19 +98,21 @@ def with_vector(question: Question, embedder: Embedder, *, required: bool) -> Qu
     )
 
 
-def instant(as_of: str | date | datetime | None) -> datetime | None:
-    """`as_of` as an aware UTC instant: a plain date means its last instant, a date-time without a zone is UTC.
+def instant(
+    value: str | date | datetime | None, *, parameter: str = "as_of", end_of_day: bool = True
+) -> datetime | None:
+    """An aware UTC instant: a plain date means its last instant (else its first), a date-time without a zone is UTC.
 
     ValueError, naming the parameter, for anything else.
     """
-    if as_of is None:
+    if value is None:
         return None
-    if isinstance(as_of, (str, date)):
+    if isinstance(value, (str, date)):
         try:
-            return parse_instant(as_of if isinstance(as_of, str) else as_of.isoformat(), end_of_day=True)
+            return parse_instant(value if isinstance(value, str) else value.isoformat(), end_of_day=end_of_day)
         except ValueError as error:
-            raise ValueError(f"as_of: {error}") from error
-    raise ValueError(f"as_of must be an ISO date, a date or a datetime, not {as_of!r}")
+            raise ValueError(f"{parameter}: {error}") from error
+    raise ValueError(f"{parameter} must be an ISO date, a date or a datetime, not {value!r}")
 
 
 def search(
@@ -130,6 +132,7 @@ def search(
         return Hits((), _why_nothing(snapshot, question, scope, run_mode), run_mode, question.notes)
     cosine_of = {**nearest, **_cosines(snapshot, question, [key for key in union if key not in nearest])}
     heads = chunk_heads(connection, union)
+    foreign = _foreign(question, heads)
     keyword_rank = {key: rank for rank, key in enumerate(keyword, 1)}
     vector_rank = {key: rank for rank, key in enumerate(nearest, 1)}
     score_of: Mapping[int, float]
@@ -140,12 +143,12 @@ def search(
     elif fusion == "rrf":
         score_of = reciprocal_rank_fusion(union, [keyword_rank, vector_rank])
     else:
-        foreign = _foreign(question, heads)
         lexical_of = _in_language(question, matches, bm25_of, foreign)
         weight, gap = question.lexical_weight, question.language_gap
         score_of = weighted_sum(union, lexical_of, cosine_of, _untranslated(foreign, heads), weight, gap)
     ranked = sorted(union, key=lambda key: (-score_of[key], heads[key].id))[:k]
     found = snapshot.chunks(ranked)
+    idf_share_of = matches.idf_shares()
     hits = tuple(
         Hit(
             chunk=found[key].chunk,
@@ -155,6 +158,8 @@ def search(
             cosine=cosine_of.get(key),
             keyword_rank=keyword_rank.get(key),
             vector_rank=vector_rank.get(key),
+            idf_share=idf_share_of.get(key, 0.0),
+            foreign=key in foreign,
         )
         for key in ranked
     )

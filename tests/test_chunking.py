@@ -76,6 +76,7 @@ def test_the_corpus_gives_36_chunks_with_36_indexed_texts() -> None:
         "You can return a new, unridden bike within 30 days of delivery.\n"
         "Bring it to our Agrabad store with the invoice; a full refund follows after a short check.",
         location=Location("kc-returns-v3.md", "Returning a bike", 11, 12),
+        family="kc-returns",
     )
     assert chunks["kc-returns-v3:c2"].location == Location("kc-returns-v3.md", "How refunds are paid", 18, 18)
     assert chunks["kc-returns-v3-bn:c0"].location == Location("kc-returns-v3-bn.md", "বাইক ফেরত", 11, 12)

@@ -44,6 +44,8 @@ EVERY_COMMAND = [
     ["history", "kc-returns"],
     ["stale"],
     ["check"],
+    ["answers"],
+    ["forget", "1"],
 ]
 posix_only = pytest.mark.skipif(os.name != "posix", reason="signals, pipes and rights as POSIX has them")
 
@@ -266,7 +268,7 @@ def test_update_stores_one_file_and_supersedes_older_versions(tmp_path: Path) ->
     file = write_source(folder, "rule-2.md", "Bikes are blue.", doc_id="rule-v2")
     assert run_json("update", file, db=db) == {
         "doc_id": "rule-v2", "action": "added", "status": "current", "superseded": ["rule-v1"], "embedded": 1,
-        "notes": [],
+        "notes": [], "stale_answers": 0,
     }  # fmt: skip
     write_source(folder, "rule-2.md", "Bikes are green.", doc_id="rule-v2")
     assert run("update", file, db=db).stdout == "updated: rule-v2 is current; texts embedded: 1\n"
@@ -770,7 +772,7 @@ def test_help_begins_with_three_lines_that_a_newcomer_can_type() -> None:
     assert (
         "  Start with three lines:\n"
         "    evidencedesk ingest corpus\n"
-        '    evidencedesk search "How long do I have to return a bike?"\n'
+        '    evidencedesk ask "How long do I have to return a bike?"\n'
         "    evidencedesk history kc-returns\n"
     ) in shown
     assert "3  nothing found" in shown

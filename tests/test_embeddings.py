@@ -317,6 +317,13 @@ def test_toy_scores_what_has_nothing_to_do_with_the_question_below_its_floor(que
     assert cosines(ToyEmbedder(), question, ENGLISH + BANGLA).max() < 0.3
 
 
+def test_built_in_embedders_bring_the_guards_values_in_their_own_scale_and_a_hosts_function_brings_none():
+    """BR-45: a floor is a matter of the embedder, not of the product."""
+    assert (ToyEmbedder.guard_values.min_score, E5Embedder.guard_values.min_score) == (0.3, 0.795)
+    assert counting(ToyEmbedder()).guard_values is ToyEmbedder.guard_values
+    assert getattr(host(list), "guard_values", None) is None
+
+
 def test_toy_gives_the_same_vectors_in_every_process():
     script = (
         "import hashlib, sys; from evidencedesk.embeddings import ToyEmbedder;"
@@ -547,7 +554,7 @@ def test_an_answer_that_does_not_hold_one_vector_a_text_is_refused(answering, bo
     ("status", "body", "kind", "message"),
     [
         (200, "<html>hello</html>", EmbedderError, "no OpenAI-compatible endpoint; its base URL often"),
-        (200, {"error": "no"}, EmbedderError, "is no OpenAI-compatible endpoint"),
+        (200, {"error": "no"}, EmbedderError, r"can be read \(no\)"),
         (401, {"error": {"message": "bad key"}}, EmbedderUnavailable, "refused it .*bad key.*OPENAI_API_KEY"),
         (404, {"error": {"message": "no model m"}}, EmbedderUnavailable, "no model m.*check the model"),
         (401, {"error": {"message": "Bearer sk-12345 is unknown"}}, EmbedderUnavailable, r"Bearer \*\*\* is unknown"),

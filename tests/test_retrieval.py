@@ -31,6 +31,33 @@ def test_any_text_is_a_legal_query(query: str, mode: str) -> None:
             assert (len(hits), hits.reason) == (0, "no_terms")
 
 
+@pytest.mark.parametrize("mode", ["keyword", "vector", "hybrid"])
+@pytest.mark.parametrize("as_of", [None, "2026-06-01"])
+def test_a_hit_says_what_share_of_the_questions_idf_weight_it_holds(mode: str, as_of: str | None) -> None:
+    bodies = ["Red bike.", "Blue bike.", "Red helmet."]
+    sources = [make_source(body, doc_id=f"d{n}-v1", title="", heading=None) for n, body in enumerate(bodies)]
+    with open_desk(sources=sources, embedder="toy") as desk:
+        desk_bm25 = BM25(desk)
+        red, bike, scooter = (desk_bm25.idf(word) for word in ("red", "bike", "scooter"))
+        share_of = {hit.chunk.doc_id: hit.idf_share for hit in desk.search("red bike scooter", mode=mode, as_of=as_of)}
+    total = red + bike + scooter
+    assert share_of == pytest.approx(
+        {"d0-v1": (red + bike) / total, "d1-v1": bike / total, "d2-v1": red / total}, rel=1e-12
+    )
+
+
+@pytest.mark.parametrize("mode", ["keyword", "vector", "hybrid"])
+def test_a_hit_says_whether_it_is_in_another_script_than_the_question(mode: str) -> None:
+    sources = [
+        make_source("RD2-24 leaks.", doc_id="en-v1"),
+        make_source("RD2-24 ফুটো।", doc_id="bn-v1-bn", lang="bn"),
+        make_source("RD2-24.", doc_id="un-v1", lang="und"),
+    ]
+    with open_desk(sources=sources, embedder="toy") as desk:
+        foreign = {hit.chunk.lang: hit.foreign for hit in desk.search("Does RD2-24 leak?", mode=mode)}
+    assert foreign == {"en": False, "bn": True, "und": False}
+
+
 @pytest.mark.parametrize(
     "literal",
     [

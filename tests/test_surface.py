@@ -13,11 +13,16 @@ import evidencedesk
 from evidencedesk import errors
 
 SURFACE = {
-    "BM25", "CallableEmbedder", "CheckReport", "Chunk", "Desk", "Document", "DocumentSummary", "E5Embedder", "Embedder",
-    "EvidenceDeskError", "Failed", "Hit", "Hits", "IngestProgress", "IngestReport", "LangChainEmbedder", "Location", "OpenAIEmbedder", "Problem", "ReembedReport", "Reranker",
-    "Retriever", "SentenceTransformerEmbedder", "Skipped", "SourceDocument", "Stale", "StatusChange", "ToyEmbedder", "UpdateReport", "chunk_corpus",
-    "chunk_fixed", "chunk_sentences", "counting", "errors", "ingest", "load_documents", "open_retriever", "overlap_study",
-    "parse_document", "staleness", "tokens", "update_document",
+    "Answer", "Assessment", "BM25", "CallableEmbedder", "CheckReport", "Chunk", "Citation", "CitationReport",
+    "Claim", "Desk", "Document", "DocumentSummary", "E5Embedder", "Embedder", "EvidenceDeskError", "Failed",
+    "GuardValues", "Hit", "Hits", "IngestProgress", "IngestReport", "LLMClient", "LLMJudge", "LangChainEmbedder",
+    "Location", "ModelRequest", "OpenAIClient", "OpenAIEmbedder", "Problem", "QuotingAnswerer", "RagCase",
+    "RecordedAnswer", "RecordedReplies", "ReembedReport", "Reranker", "Retriever", "RuleChecker",
+    "SentenceTransformerEmbedder", "Signal", "Skipped", "SourceDocument", "Stale", "StaleCitation", "StatusChange",
+    "Support", "SupportChecker", "ToyEmbedder", "UpdateReport", "Verification", "assess", "candidates",
+    "check_citations", "check_support", "chunk_corpus", "chunk_fixed", "chunk_sentences", "counting", "errors",
+    "guarded_answer", "ingest", "load_documents", "load_rag_cases", "open_retriever", "overlap_study",
+    "parse_document", "recall_at_k", "staleness", "tokens", "update_document",
 }  # fmt: skip
 
 FIELDS = {
@@ -29,6 +34,10 @@ FIELDS = {
         "added", "updated", "unchanged", "superseded", "missing", "withdrawn", "skipped", "failed", "embedded",
     ],
     "Stale": ["doc_id", "version", "problem"],
+    "Assessment": ["state", "top", "margin"],
+    "Support": ["numbers_missing", "share", "words_ok", "verdict"],
+    "CitationReport": ["outside", "superseded", "invented", "malformed", "support"],
+    "Answer": ["text", "citations", "abstained", "reason", "hits", "claims"],
 }  # fmt: skip
 
 ERRORS = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, errors.EvidenceDeskError)]

@@ -15,10 +15,13 @@ from typing import Any
 import typer
 from rich.cells import cell_len
 
-from evidencedesk import retrieval
+from evidencedesk import guard, retrieval
 from evidencedesk.index import Progress
 from evidencedesk.records import (
+    Answer,
+    AnswerReason,
     Chunk,
+    Claim,
     Document,
     DocumentSummary,
     Failed,
@@ -26,6 +29,7 @@ from evidencedesk.records import (
     Hits,
     IngestProgress,
     IngestReport,
+    RecordedAnswer,
     Skipped,
     StatusChange,
     UpdateReport,
@@ -33,6 +37,8 @@ from evidencedesk.records import (
 
 # A document must not steer the terminal. U+FFFD stands for control characters, save line ends and tabs.
 _CONTROLS: dict[int, str | None] = dict.fromkeys([*range(32), *range(127, 160)], "\ufffd")
+# Nor must it turn the order of what is printed around.
+_CONTROLS |= dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x206A)], "\ufffd")
 _CONTROLS |= {ord("\n"): "\n", ord("\t"): "\t", ord("\r"): None}
 
 # ---------------------------------------------------------------- records as JSON
@@ -130,6 +136,8 @@ def print_ingest_report(report: IngestReport) -> None:
             for entry in entries:
                 print_text(f"  {_entry(entry)}")
     print_text(f"{'texts embedded':<14} {report.embedded:>6}")
+    if report.stale_answers:
+        print_text(f"{'answers stale':<14} {report.stale_answers:>6}  (evidencedesk answers --stale)")
     for note in report.notes:
         print_text(f"note: {note}")
     if not any(getattr(report, outcome) for outcome in _OUTCOMES):
@@ -151,6 +159,8 @@ def print_update_report(report: UpdateReport) -> None:
     print_text(f"{report.action}: {report.doc_id} is {report.status}; texts embedded: {report.embedded}")
     for doc_id in report.superseded:
         print_text(f"superseded: {doc_id}")
+    if report.stale_answers:
+        print_text(f"recorded answers gone stale: {report.stale_answers} (evidencedesk answers --stale)")
     for note in report.notes:
         print_text(f"note: {note}")
 
@@ -208,6 +218,74 @@ def print_document(document: Document) -> None:
         print_text()
         print_text(retrieval.label(chunk, document.title))
         print_text(chunk.text)
+
+
+def print_answer(answer: Answer) -> None:
+    """Print an answer and where each cited text stands, or why there is none."""
+    if answer.abstained:
+        print_text(f"no answer ({answer.reason}): {answer.detail}")
+    else:
+        print_text(answer.text)
+        print_text()
+        for citation in answer.citations:
+            print_text(citation.label)
+    if answer.answer_id is not None:
+        print_aside(f"note: recorded as answer {answer.answer_id}")
+
+
+def print_explanation(answer: Answer) -> None:
+    """Print which stage decided, the candidates with their scores, and what each claim rests on."""
+    print_text()
+    print_text(f"decided by     {_STAGE_OF[answer.reason]}")
+    assessment = answer.assessment
+    if assessment is not None:
+        print_text(f"guard          {assessment.state}: {guard.explain(assessment)}")
+    print_text(f"embedder       {answer.embedder or 'none: judged by the words'}")
+    print_text(f"model          {answer.model or 'not called'}")
+    for rank, hit in enumerate(answer.hits, 1):
+        cosine = "none" if hit.cosine is None else f"{hit.cosine:.4f}"
+        print_text(
+            f"candidate {rank}    cosine {cosine}  bm25 {hit.bm25:.4f}  idf share {hit.idf_share:.2f}  {hit.label}"
+        )
+    print_claims(answer.claims)
+
+
+_STAGE_OF: Mapping[AnswerReason, str] = {
+    "no_result": "retrieval: nothing was found",
+    "weak": "the guard, before a model was called",
+    "ambiguous": "the guard, before a model was called",
+    "uncalibrated": "the guard, before a model was called",
+    "model_failed": "the model: no reply",
+    "bad_output": "the parser: the reply cannot be used",
+    "model_abstained": "the model",
+    "unknown_citation": "the citation check: a cited id is no evidence",
+    "unsupported_claim": "the citation check: a claim is not supported",
+    "ok": "the citation check: everything holds",
+}
+
+
+def print_claims(claims: Sequence[Claim]) -> None:
+    """Print each claim with its verdict, and what became of each of its citations."""
+    for claim in claims:
+        print_text(f"{claim.verdict:<14} {claim.text}")
+        print_text(f"               {claim.reason}")
+        for citation in claim.citations:
+            print_text(f"  {citation.verdict:<12} {citation.label or citation.cited}")
+            if citation.quote:
+                print_text(f"               “{' '.join(citation.quote.split())}”")
+
+
+def print_recorded(answer: RecordedAnswer) -> None:
+    """Print a recorded answer and what of it went stale."""
+    about = "" if answer.as_of is None else f"  as of {_instant(answer.as_of)}"
+    print_text(f"{answer.answer_id}  {_instant(answer.asked_at)}{about}  {answer.reason}")
+    print_text(f"   {answer.question}")
+    print_text(f"   {answer.text or answer.detail}")
+    for stale in answer.stale:
+        instead = "nothing is in force instead" if stale.new_doc_id is None else f"now {stale.new_doc_id}"
+        sentence = {True: "the cited sentence changed", False: "the cited sentence still stands there", None: ""}
+        parts = [f"   stale: {stale.old_chunk_id} {stale.why}", instead, sentence[stale.sentence_changed]]
+        print_text("; ".join(part for part in parts if part))
 
 
 @contextmanager

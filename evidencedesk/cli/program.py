@@ -80,7 +80,7 @@ _HELP = """Search a folder of versioned documents, and get answers only from wha
 \b
 Start with three lines:
   evidencedesk ingest corpus
-  evidencedesk search "How long do I have to return a bike?"
+  evidencedesk ask "How long do I have to return a bike?"
   evidencedesk history kc-returns
 
 The first makes desk.db from the Markdown and text files below corpus; run it again whenever they change, and
@@ -88,7 +88,7 @@ only what changed is read in. --db PATH, or the variable EVIDENCEDESK_DB, names 
 
 \b
 Exit codes:
-  0  done, or found            3  nothing found
+  0  done, found or answered   3  nothing found, no answer, or not verified
   1  error, or check failed    4  done, but some files failed
   2  wrong usage               130  interrupted
 """
@@ -117,12 +117,12 @@ def main() -> None:
 
 
 def as_utf8(text: str | None) -> str | None:
-    """Read an argument as UTF-8, whatever the locale says."""
     """Read an argument as UTF-8, which Python takes apart in a C locale; what is none becomes U+FFFD."""
     return None if text is None else os.fsencode(text).decode("utf-8", "replace")
 
 
-def _date_option(text: str | None) -> str | None:
+def date_option(text: str | None) -> str | None:
+    """Refuse what is no date or instant as a usage error."""
     text = as_utf8(text)
     try:
         retrieval.instant(text)
@@ -314,7 +314,7 @@ def search(
     as_of: Annotated[
         str | None,
         typer.Option(
-            "--as-of", metavar="DATE", callback=_date_option,
+            "--as-of", metavar="DATE", callback=date_option,
             help="Search what was in force then: an ISO date (its last instant, UTC) or date and time.",
         ),
     ] = None,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,6 +9,7 @@ import numpy as np
 
 from evidencedesk.embeddings.batches import embed_filled
 from evidencedesk.embeddings.protocol import Vectors, digest_of_settings
+from evidencedesk.endpoints import Endpoint, Refused, Unreachable
 from evidencedesk.errors import BadVectors, EmbedderError, EmbedderUnavailable
 from evidencedesk.records import require_count
 
@@ -55,19 +54,16 @@ class OpenAIEmbedder:
     ) -> None:
         if not model.strip():
             raise ValueError("model must not be empty")
-        if not timeout_seconds > 0:
-            raise ValueError(f"timeout_seconds must be above 0, not {timeout_seconds!r}")
         self.model = model
         self.name = f"openai {model}"
         self.languages = languages
         self.max_chars, self.max_tokens = max_chars, max_tokens
         self._dimension = None if dimension is None else require_count("dimension", dimension)
-        self._base_url, self._api_key, self._timeout_seconds = base_url, api_key, timeout_seconds
+        when_slow = "a smaller batch_size or more timeout_seconds"
+        self._endpoint = Endpoint(base_url, api_key, timeout_seconds, max_retries, when_slow=when_slow)
         self._batch_size = require_count("batch_size", batch_size)
-        self._max_retries = require_count("max_retries", max_retries, minimum=0)
         self._document = (document_prefix, dict(document_fields or {}))
         self._query = (query_prefix, dict(query_fields or {}))
-        self._connected: tuple[int, str, Any] | None = None
 
     @property
     def dimension(self) -> int:
@@ -91,72 +87,23 @@ class OpenAIEmbedder:
 
         return embed_filled(texts, embed, self._batch_size, lambda: self.dimension)
 
-    def _client(self) -> tuple[str, Any]:
-        # A child process must not talk on its parent's connections.
-        if self._connected is None or self._connected[0] != os.getpid():
-            try:
-                import openai
-            except ImportError as error:
-                problem = 'the package openai is not installed; `pip install "evidencedesk[openai]"`'
-                raise EmbedderUnavailable(embedder=self.name, problem=problem) from error
-            elsewhere = self._base_url or os.environ.get("OPENAI_BASE_URL")
-            key = self._api_key or os.environ.get("OPENAI_API_KEY") or ("not-needed" if elsewhere else None)
-            if key is None:
-                problem = "there is no key; set OPENAI_API_KEY, or OPENAI_BASE_URL where none is needed"
-                raise EmbedderUnavailable(embedder=self.name, problem=problem)
-            url = elsewhere or "https://api.openai.com/v1"
-            # Without the user, password and query that a URL may hold.
-            shown = re.sub("//[^/]*@", "//", url).partition("?")[0]
-            try:
-                client = openai.OpenAI(
-                    base_url=url, api_key=key, timeout=self._timeout_seconds, max_retries=self._max_retries
-                )
-            except Exception as error:  # its HTTP library's own, for a URL that is none
-                problem = f"{shown} is no usable base URL ({type(error).__name__}); correct OPENAI_BASE_URL"
-                raise EmbedderUnavailable(embedder=self.name, problem=problem) from error
-            self._connected = (os.getpid(), shown, client)
-        return self._connected[1:]
-
     def _request(self, texts: list[str], fields: dict[str, Any]) -> Vectors:
-        url, client = self._client()
-        import openai
-
-        def said(error: BaseException) -> str:
-            # A server may repeat the key that it was sent.
-            return str(error).replace(client.api_key, "***")[:300]
-
         try:
             # Plain numbers: every compatible server knows them, not every one base64.
-            answer = client.embeddings.create(
-                model=self.model, input=texts, encoding_format="float", extra_body=fields or None
+            answer = self._endpoint.ask(
+                lambda client: client.embeddings.create(
+                    model=self.model, input=texts, encoding_format="float", extra_body=fields or None
+                )
             )
-        except openai.APITimeoutError as error:
-            next_step = "see whether the server works; a slow one needs a smaller batch_size or more timeout_seconds"
-            problem = f"no answer from {url} within {self._timeout_seconds:g} seconds; {next_step}"
-            raise EmbedderUnavailable(embedder=self.name, problem=problem) from error
-        except openai.APIConnectionError as error:
-            why = said(error.__cause__ or error)
-            problem = f"no answer from {url} ({why}); start the server, or correct OPENAI_BASE_URL"
-            raise EmbedderUnavailable(embedder=self.name, problem=problem) from error
-        except (openai.AuthenticationError, openai.PermissionDeniedError, openai.NotFoundError) as error:
-            next_step = "check the model, OPENAI_API_KEY, and the base URL, which often ends in /v1"
-            problem = f"{url} refused it ({said(error)}); {next_step}"
-            raise EmbedderUnavailable(embedder=self.name, problem=problem) from error
-        except openai.APIStatusError as error:
-            if error.status_code in (400, 413, 422):
-                if len(texts) > 1:
-                    # What is wrong with every text fails again in the first half, after a few requests.
-                    middle = len(texts) // 2
-                    return np.concatenate([self._request(half, fields) for half in (texts[:middle], texts[middle:])])
-                next_step = "check the model, the fields, and the length of the texts"
-                problem = f"{url} refused a text of {len(texts[0])} characters ({said(error)}); {next_step}"
-                raise EmbedderError(embedder=self.name, problem=problem) from error
-            next_step = "try again later, or look at the server's log"
-            problem = f"{url} did not embed it ({said(error)}); {next_step}"
-            raise EmbedderError(embedder=self.name, problem=problem) from error
-        except (openai.OpenAIError, ValueError) as error:
-            problem = f"{url} gave no answer that can be read ({said(error)}); its base URL often ends in /v1"
-            raise EmbedderError(embedder=self.name, problem=problem) from error
+        except Unreachable as error:
+            raise EmbedderUnavailable(embedder=self.name, problem=str(error)) from error
+        except Refused as refusal:
+            if refusal.status in (400, 413, 422) and len(texts) > 1:
+                # What is wrong with every text fails again in the first half, after a few requests.
+                middle = len(texts) // 2
+                return np.concatenate([self._request(half, fields) for half in (texts[:middle], texts[middle:])])
+            raise EmbedderError(embedder=self.name, problem=self._problem(refusal, texts)) from refusal
+        url = self._endpoint.url
         data = getattr(answer, "data", None)
         if not isinstance(data, list):
             problem = f"{url} is no OpenAI-compatible endpoint; its base URL often ends in /v1"
@@ -174,3 +121,12 @@ class OpenAIEmbedder:
         if rows.ndim != 2:
             raise BadVectors(embedder=self.name, problem="no vectors", subject=subject)
         return rows
+
+    def _problem(self, refusal: Refused, texts: list[str]) -> str:
+        url, said = self._endpoint.url, refusal.said
+        if refusal.status is None:
+            return f"{url} gave no answer that can be read ({said}); its base URL often ends in /v1"
+        if refusal.status in (400, 413, 422):
+            next_step = "check the model, the fields, and the length of the texts"
+            return f"{url} refused a text of {len(texts[0])} characters ({said}); {next_step}"
+        return f"{url} did not embed it ({said}); try again later, or look at the server's log"

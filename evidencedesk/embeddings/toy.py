@@ -11,7 +11,7 @@ from functools import lru_cache
 import numpy as np
 
 from evidencedesk.embeddings.protocol import Vectors, digest_of_settings
-from evidencedesk.records import require_count
+from evidencedesk.records import GuardValues, require_count
 from evidencedesk.text import TEXT_VERSION, normalise, tokens
 
 _WORD_WEIGHT = 1.0
@@ -29,6 +29,9 @@ class ToyEmbedder:
     name = "toy"
     languages: frozenset[str] | None = None
     lexical_weight = 0.3
+    guard_values: GuardValues | None = GuardValues(
+        min_score=0.3, min_margin=0.05, source="built in for toy: the published lesson's guesses, measured on nothing"
+    )
 
     def __init__(self, dimension: int = 256) -> None:
         self.dimension = require_count("dimension", dimension)

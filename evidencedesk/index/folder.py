@@ -32,7 +32,7 @@ from evidencedesk.records import (
     Status,
     StatusChange,
 )
-from evidencedesk.store import Snapshot, StoredDocument, Transaction, content_hash
+from evidencedesk.store import Snapshot, StoredDocument, Transaction, content_hash, newly_stale
 from evidencedesk.versions import version_sort_key
 
 Progress = Callable[[IngestProgress], None]
@@ -63,11 +63,13 @@ class Tally:
     withdrawn: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     embedded: int = 0
+    stale_answers: set[int] = field(default_factory=set)
 
     def count(self, doc_id: str, written: Written) -> None:
         self.actions[doc_id] = written.action
         self.note_changes(written.changes)
         self.notes += written.notes
+        self.stale_answers |= written.stale_answers
 
     def note_changes(self, changes: Iterable[StatusChange]) -> None:
         for change in changes:
@@ -189,9 +191,11 @@ def _prune(transaction: Transaction, root: str, missing: Sequence[StoredDocument
         )
         tally.failed.append(Failed(root, None, problem))
     else:
-        for document in gone:
-            withdraw_in(transaction, document, "its file vanished from the source", pruned=True)
-            tally.withdrawn.append(document.doc_id)
+        with newly_stale(transaction, {(document.family, document.lang) for document in gone}) as stale:
+            for document in gone:
+                withdraw_in(transaction, document, "its file vanished from the source", pruned=True)
+                tally.withdrawn.append(document.doc_id)
+        tally.stale_answers |= stale
 
 
 @contextmanager
@@ -266,6 +270,7 @@ def _report(
         failed=tuple(tally.failed),
         embedded=tally.embedded,
         notes=(*tally.notes, *notes),
+        stale_answers=len(tally.stale_answers),
     )
 
 

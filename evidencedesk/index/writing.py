@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -28,7 +28,7 @@ from evidencedesk.errors import (
     UnreadableSource,
 )
 from evidencedesk.records import EmbedderIdentity, Passage, SourceDocument, Status, StatusChange, UpdateReport
-from evidencedesk.store import Settings, Snapshot, Store, StoredDocument, Transaction, content_hash
+from evidencedesk.store import Settings, Snapshot, Store, StoredDocument, Transaction, content_hash, newly_stale
 from evidencedesk.text import tokens
 from evidencedesk.versions import full_doc_id, version_sort_key
 
@@ -53,6 +53,8 @@ class Written:
     status: Status
     changes: tuple[StatusChange, ...]
     notes: tuple[str, ...] = ()
+    stale_answers: frozenset[int] = frozenset()
+    """Recorded answers that this write made stale."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,7 @@ class Index:
                 *notes,
                 *disagreement(source.path, source.doc_id, source.declared_status, written.status),
             ),
+            stale_answers=len(written.stale_answers),
         )
 
     def promote(self) -> tuple[StatusChange, ...]:
@@ -162,6 +165,20 @@ class Index:
         _refuse_conflict(transaction, source, prepared.root)
         due = apply_due(transaction)
         former = transaction.stored(source.doc_id)
+        lines = {(source.family, source.lang)} | ({(former.family, former.lang)} if former is not None else set())
+        with newly_stale(transaction, lines) as stale:
+            written = self._replace(transaction, prepared, new_vectors, former, lines)
+        return replace(written, changes=(*due, *written.changes), stale_answers=frozenset(stale))
+
+    def _replace(
+        self,
+        transaction: Transaction,
+        prepared: Prepared,
+        new_vectors: Mapping[str, NDArray[np.float32]],
+        former: StoredDocument | None,
+        lines: Collection[tuple[str, str]],
+    ) -> Written:
+        source = prepared.source
         root, path = prepared.root, source.path
         if root is None:
             root, path = ("", path) if former is None else (former.root, former.path)
@@ -175,7 +192,7 @@ class Index:
             moved = (former.root, former.path) != (root, path)
             if moved:
                 transaction.move(former.doc_key, root=root, path=path)
-            return Written("updated" if moved else "unchanged", former.status, due, notes)
+            return Written("updated" if moved else "unchanged", former.status, (), notes)
         if former is not None:
             if former.status == "current":
                 bm25.leave_force(transaction.connection, former.doc_key)
@@ -186,7 +203,6 @@ class Index:
         ]
         keys = transaction.put_document(replace(source, path=path), counted, root=root)
         bm25.add_chunks(transaction.connection, dict(zip(keys, prepared.terms, strict=True)))
-        lines = {(source.family, source.lang)} | ({(former.family, former.lang)} if former is not None else set())
         changes = [change for family, lang in sorted(lines) for change in bm25.settle_line(transaction, family, lang)]
         transaction.note_next_change()
         status = next(
@@ -195,7 +211,7 @@ class Index:
         if former is not None:
             # Its row was judged anew, which is a change only where the outcome differs from what it was.
             changes = [c for c in changes if c.doc_id != source.doc_id or c.after != former.status]
-        return Written("added" if former is None else "updated", status, (*due, *changes), notes)
+        return Written("added" if former is None else "updated", status, tuple(changes), notes)
 
     def _same_settings(self, transaction: Transaction) -> None:
         """Another process may have given the file another embedder since it was opened."""

@@ -1,4 +1,4 @@
-"""The store: documents, chunks and settings in one database file.
+"""The store: documents, chunks, settings and recorded answers in one database file.
 
 A `Snapshot` reads inside one read transaction, a `Transaction` writes inside one write transaction. Both give and
 take records; the two indexes (bm25, vectors) work over the same connection.
@@ -16,6 +16,7 @@ from pathlib import Path
 from evidencedesk import schema
 from evidencedesk.connections import MEMORY, Database, connect_database
 from evidencedesk.errors import DeskMissing
+from evidencedesk.store.answers import forget_answers, newly_stale, put_answer, recorded_answers
 from evidencedesk.store.snapshot import (
     ChunkHead,
     Scope,
@@ -42,8 +43,12 @@ __all__ = [
     "chunks",
     "content_hash",
     "documents",
+    "forget_answers",
     "in_lists",
+    "newly_stale",
     "open_store",
+    "put_answer",
+    "recorded_answers",
     "utc_now",
 ]
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import cached_property
-from typing import TypeVar
+from typing import Any, Generic, TypeVar
 
 import sqlalchemy as sa
 
@@ -124,6 +123,18 @@ def _hash_of(*parts: object) -> str:
 # ---------------------------------------------------------------- reading
 
 
+class read_once(Generic[_T]):  # noqa: N801 - used as a decorator
+    """A property that is computed once. It has no lock, as a snapshot is one thread's: a fork cannot leave one held."""
+
+    def __init__(self, compute: Callable[[Any], _T]) -> None:
+        self._compute, self._name = compute, compute.__name__
+        self.__doc__ = compute.__doc__
+
+    def __get__(self, instance: Any, owner: type | None = None) -> _T:
+        value = instance.__dict__[self._name] = self._compute(instance)
+        return value
+
+
 class Snapshot:
     """One consistent state of the file, read at one instant.
 
@@ -135,7 +146,7 @@ class Snapshot:
         self.connection = connection
         self.now = now
 
-    @cached_property
+    @read_once
     def settings(self) -> Settings | None:
         """The desk's settings; None in a file that nobody has set up yet."""
         row = self.connection.execute(
@@ -170,7 +181,7 @@ class Snapshot:
         """
         return Scope(self.now if as_of is None and self.something_is_due else as_of, lang, family)
 
-    @cached_property
+    @read_once
     def _due_status(self) -> dict[str, Status]:
         """The status at this instant of documents whose stored one is due to change, by doc_id."""
         if not self.something_is_due:
@@ -319,13 +330,23 @@ class Snapshot:
                 return int(key)
         raise NotFound(kind="chunk", name=name)
 
+    def find_chunk(self, name: str, scope: Scope) -> tuple[StoredChunk, bool] | None:
+        """A chunk by its id, and whether its document is in force in the scope's time; None when there is none."""
+        try:
+            name.encode()  # half a character is in no id, and no database takes it
+            key = self.chunk_key(name)
+        except (NotFound, UnicodeEncodeError):
+            return None
+        in_force = sa.select(scope.in_force()).select_from(chunks.join(documents)).where(chunks.c.chunk_key == key)
+        return self.chunks([key])[key], bool(self.connection.scalar(in_force))
+
     def chunks(self, keys: Iterable[int]) -> dict[int, StoredChunk]:
         """Chunks by key, each with what a label needs; keys that are not there are left out."""
         found: dict[int, StoredChunk] = {}
         columns = (
             chunks.c.chunk_key, chunk_id.label("chunk_id"), documents.c.doc_id, documents.c.version, documents.c.lang,
-            documents.c.status, documents.c.title, documents.c.path, chunks.c.text, chunks.c.preamble, chunks.c.heading,
-            chunks.c.line_start, chunks.c.line_end,
+            documents.c.family, documents.c.status, documents.c.title, documents.c.path, chunks.c.text,
+            chunks.c.preamble, chunks.c.heading, chunks.c.line_start, chunks.c.line_end,
         )  # fmt: skip
         for some in in_lists(keys):
             query = sa.select(*columns).join_from(chunks, documents).where(chunks.c.chunk_key.in_(some))
@@ -333,9 +354,16 @@ class Snapshot:
                 location = Location(row.path, row.heading, row.line_start, row.line_end)
                 indexed = join_indexed(row.preamble, row.text)
                 status = self._due_status.get(row.doc_id, row.status)
-                chunk = Chunk(row.chunk_id, row.doc_id, row.version, row.lang, status, row.text, indexed, location)
+                chunk = Chunk(
+                    row.chunk_id, row.doc_id, row.version, row.lang, status, row.text, indexed, location, row.family
+                )  # fmt: skip
                 found[row.chunk_key] = StoredChunk(chunk, row.title)
         return found
+
+    def languages_of(self, family: str, scope: Scope) -> list[str]:
+        """The languages in which a family has a document in force in the scope's time."""
+        query = sa.select(documents.c.lang).where(scope.in_force(), documents.c.family == family)
+        return list(self.connection.scalars(query.distinct().order_by(documents.c.lang)))
 
     def holds_chunks(self, scope: Scope) -> bool:
         """Whether any chunk is in scope."""

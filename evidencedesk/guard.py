@@ -1,0 +1,123 @@
+"""The guard: whether what search found is good enough to answer from, before a model is asked.
+
+It reads a number that means the same for every question: the exact cosine where the hits have one, else the share of
+the question's idf weight that a chunk holds. Never the score that the hits are ordered by: a fused score is scaled
+within one question, so its best is high however bad it is.
+
+A cosine alone says that a text is about the same things, not that it speaks of what was asked. So it may be lowered by
+`missing_weight` times the share of the question's idf weight that the chunk lacks; not for a chunk in another
+script than the question's, whose words cannot be compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from evidencedesk.records import Assessment, Chunk, GuardMeasure, GuardState, GuardValues, Hit
+from evidencedesk.versions import version_sort_key
+
+KEYWORD_VALUES = GuardValues(
+    min_score=0.5,
+    min_margin=0.0,
+    source="built in for keyword search, chosen on ver_policies, SQuAD 2.0, TyDi QA and COVID-QA: "
+    "docs/decisions/guard.md",
+    measure="idf_share",
+)
+"""For a search without a question vector, on any desk."""
+CANDIDATES = 3
+"""How many of the best hits the guard looks at."""
+GIVEN = "given by the caller"
+
+
+def assess(
+    candidates: Sequence[Hit],
+    values: GuardValues | None = None,
+    *,
+    min_score: float | None = None,
+    min_margin: float | None = None,
+) -> Assessment:
+    """Judge the best hits of one search, in its order: the first must be good, and no other text nearly as good.
+
+    States, the first that holds: `no_result` without candidates; `uncalibrated` without values; `weak` when the first
+    scores below `min_score`; `ambiguous` when the second is of another text and the first's lead over it is below
+    `min_margin` (the lead is negative where the second scores higher); `ok`. `min_score` and `min_margin` may be
+    given instead of `values`. ValueError for both, for one of the two alone, and for values in another measure.
+    """
+    if min_score is not None and min_margin is not None and values is None:
+        values = GuardValues(min_score, min_margin, GIVEN, _measure(candidates))
+    elif min_score is not None or min_margin is not None:
+        raise ValueError("give values, or min_score and min_margin together")
+    if not candidates:
+        return Assessment("no_result", 0.0, 0.0, values.measure if values else "cosine", values)
+    measure = _measure(candidates)
+    top, *others = _scores(candidates[:2], values, measure)
+    margin = top - others[0] if others else top
+    state: GuardState = "ok"
+    if values is None:
+        state = "uncalibrated"
+    elif top < values.min_score:
+        state = "weak"
+    elif others and margin < values.min_margin and not _same_text(candidates[0].chunk, candidates[1].chunk):
+        state = "ambiguous"
+    return Assessment(state, top, margin, measure, values)
+
+
+def kept(candidates: Sequence[Hit], values: GuardValues | None) -> tuple[Hit, ...]:
+    """The candidates that score at least `min_score`, in order: what an answer may be made from; none without values.
+
+    ValueError for values in another measure.
+    """
+    if values is None or not candidates:
+        return ()
+    scores = _scores(candidates, values, _measure(candidates))
+    return tuple(hit for hit, score in zip(candidates, scores, strict=True) if score >= values.min_score)
+
+
+def explain(assessment: Assessment) -> str:
+    """Say in one sentence what was found, what it was compared with, and where that comes from."""
+    values, top, margin = assessment.values, assessment.top, assessment.margin
+    if assessment.state == "no_result":
+        return "Nothing in force matches the question."
+    measured = "cosine" if assessment.measure == "cosine" else "share of the question's idf weight"
+    if values is None:
+        return f"The first passage has a {measured} of {top:.3f}, but this embedder has no thresholds to judge it by."
+    if values.missing_weight:
+        measured = f"cosine less {values.missing_weight:g} times the missing share of the question's idf weight"
+    found = f"The first passage has a score of {top:.3f} ({measured})"
+    score, lead, origin = f"{values.min_score:g}", f"{values.min_margin:g}", f"(thresholds: {values.source})"
+    if assessment.state == "weak":
+        return f"{found}, below the {score} that an answer needs {origin}."
+    if assessment.state == "ambiguous" and margin < 0:
+        return (
+            f"{found}, and the second, from another text, is {-margin:.3f} better, where a lead of {lead} is"
+            f" needed {origin}."
+        )
+    if assessment.state == "ambiguous":
+        return (
+            f"{found}, and the second, from another text, is only {margin:.3f} behind, where {lead} is needed {origin}."
+        )
+    return f"{found} and leads by {margin:.3f}; needed are {score}, and a lead of {lead} over another text {origin}."
+
+
+def _measure(candidates: Sequence[Hit]) -> GuardMeasure:
+    return "idf_share" if any(hit.cosine is None for hit in candidates) else "cosine"
+
+
+def _scores(hits: Sequence[Hit], values: GuardValues | None, measure: GuardMeasure) -> list[float]:
+    if values is not None and values.measure != measure:
+        raise ValueError(f"the guard's values are for the {values.measure}, and these hits are measured by {measure}")
+    missing_weight = values.missing_weight if values else 0.0
+    return [
+        hit.idf_share
+        if hit.cosine is None
+        else hit.cosine - (0.0 if hit.foreign else missing_weight * (1 - hit.idf_share))
+        for hit in hits
+    ]
+
+
+def _same_text(one: Chunk, other: Chunk) -> bool:
+    """Of one family at one version: two places of a document, or one text in two languages, do not compete."""
+    if one.doc_id == other.doc_id:
+        return True
+    same_family = one.family != "" and one.family == other.family
+    return same_family and version_sort_key(one.version) == version_sort_key(other.version)

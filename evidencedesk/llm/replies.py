@@ -1,0 +1,72 @@
+"""Replies recorded from a model, for tests, lessons and evaluations without one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from evidencedesk.errors import ModelError
+from evidencedesk.records import ModelRequest
+
+
+class RecordedReplies:
+    """An `LLMClient` that gives each question the reply recorded for it, whatever the passages are.
+
+    `replies` maps the question, exactly as it is asked, to the raw reply. `questions` lists what was asked, in order,
+    the unknown ones too: its length is the number of calls. A question without a reply is a ModelError that names it.
+    """
+
+    def __init__(self, replies: Mapping[str, str], *, name: str = "recorded replies") -> None:
+        self.name = name
+        self.questions: list[str] = []
+        self._replies = dict(replies)
+
+    @classmethod
+    def from_jsonl(cls, path: str | Path, *, name: str = "recorded replies") -> RecordedReplies:
+        """Read a UTF-8 file with one `{"question": ..., "reply": ...}` a line; blank lines are passed over.
+
+        `reply` is the raw text, or an object, which stands for its JSON. ValueError names file and line of what is
+        neither, of an unknown or repeated key and of a question that came before; OSError when it cannot be opened.
+        """
+        path = Path(path)
+        replies: dict[str, str] = {}
+        # Only \n ends a line: JSON text may hold U+2028, at which splitlines would cut.
+        for number, line in enumerate(path.read_bytes().removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
+            if not line.strip():
+                continue
+            try:
+                question, reply = _recorded(line.decode())
+                if question in replies:
+                    raise ValueError(f"the question {question!r} has a reply already")
+            except ValueError as error:
+                raise ValueError(f"{path.name}, line {number}: {error}") from error
+            replies[question] = reply
+        return cls(replies, name=name)
+
+    def complete(self, request: ModelRequest) -> str:
+        self.questions.append(request.question)
+        try:
+            return self._replies[request.question]
+        except KeyError:
+            problem = f"no reply is recorded for the question {request.question!r}"
+            raise ModelError(model=self.name, problem=problem) from None
+
+
+def _recorded(line: str) -> tuple[str, str]:
+    def distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        if len(dict(pairs)) < len(pairs):
+            raise ValueError(f"a key stands there twice: {', '.join(key for key, _ in pairs)}")
+        return dict(pairs)
+
+    row = json.loads(line, object_pairs_hook=distinct)
+    if not isinstance(row, dict) or row.keys() != {"question", "reply"}:
+        raise ValueError('a line must be {"question": ..., "reply": ...} and nothing else')
+    question, reply = row["question"], row["reply"]
+    if not isinstance(question, str) or not question.strip():
+        raise ValueError(f"question must be text, not {question!r}")
+    if isinstance(reply, dict):
+        return question, json.dumps(reply, ensure_ascii=False)
+    if not isinstance(reply, str):
+        raise ValueError(f"reply must be text or an object, not {reply!r}")
+    return question, reply
