@@ -319,8 +319,7 @@ def summed(sets: Mapping[str, Sequence[Asked]], values: GuardValues) -> list[str
 def sweep(sets: Mapping[str, Sequence[Asked]], reading: Reading) -> str:
     """The cheapest values on the choosing half, for each missing weight with and without a margin, on both halves.
 
-    Last the built-in values, when the candidate of the highest score is judged in the place of the search's first: with
-    the search's order kept for the answer, and with that candidate first in it too.
+    Last the built-in values with the candidate of the highest score in the place of the search's first.
     """
     first, other = half(sets, chosen_on=True), half(sets, chosen_on=False)
     cost_of = {values: mean_cost(first, values) for values in reading.grid()}
@@ -336,12 +335,7 @@ def sweep(sets: Mapping[str, Sequence[Asked]], reading: Reading) -> str:
             rows.append([title, label, *summed(questions, values)])
     for label, questions in (("chosen on", first), ("other", other)):
         ordered = {name: [best_first(asked, reading.built_in) for asked in every] for name, every in questions.items()}
-        judged = {
-            name: [replace(best, right=asked.right) for best, asked in zip(ordered[name], every, strict=True)]
-            for name, every in questions.items()
-        }
-        rows.append(["built in, judged by the best of the three", label, *summed(judged, reading.built_in)])
-        rows.append(["built in, the best of the three put first", label, *summed(ordered, reading.built_in)])
+        rows.append(["built in, the best of the three first", label, *summed(ordered, reading.built_in)])
     return show(rows)
 
 

@@ -22,9 +22,9 @@ from evidencedesk.embeddings import (
     counting,
 )
 from evidencedesk.errors import EvidenceDeskError
-from evidencedesk.guard import assess
 from evidencedesk.lesson import (
     Retriever,
+    assess,
     candidates,
     guarded_answer,
     ingest,
@@ -35,6 +35,7 @@ from evidencedesk.lesson import (
 from evidencedesk.records import (
     Answer,
     Assessment,
+    CalibratedGuard,
     CheckReport,
     Chunk,
     Citation,
@@ -43,6 +44,8 @@ from evidencedesk.records import (
     Document,
     DocumentSummary,
     Failed,
+    Flip,
+    GateReport,
     GuardValues,
     Hit,
     Hits,
@@ -53,6 +56,7 @@ from evidencedesk.records import (
     Problem,
     RecordedAnswer,
     ReembedReport,
+    SentenceChange,
     Signal,
     Skipped,
     SourceDocument,
@@ -72,6 +76,10 @@ if TYPE_CHECKING:
     from evidencedesk.citations import RuleChecker, SupportChecker, check_citations, check_support
     from evidencedesk.citations.judge import LLMJudge
     from evidencedesk.evaluation import recall_at_k
+    from evidencedesk.evaluation.attacks import AttackReport
+    from evidencedesk.evaluation.calibration import CalibrationReport
+    from evidencedesk.evaluation.gate import Gate
+    from evidencedesk.evaluation.report import EvaluationReport
     from evidencedesk.llm import LLMClient, OpenAIClient, QuotingAnswerer, RecordedReplies
 
 __version__ = VERSION
@@ -86,6 +94,10 @@ _LAZY = {
     "check_support": "evidencedesk.citations",
     "LLMJudge": "evidencedesk.citations.judge",
     "recall_at_k": "evidencedesk.evaluation",
+    "AttackReport": "evidencedesk.evaluation.attacks",
+    "CalibrationReport": "evidencedesk.evaluation.calibration",
+    "Gate": "evidencedesk.evaluation.gate",
+    "EvaluationReport": "evidencedesk.evaluation.report",
     "LLMClient": "evidencedesk.llm",
     "OpenAIClient": "evidencedesk.llm",
     "QuotingAnswerer": "evidencedesk.llm",
@@ -103,6 +115,9 @@ __all__ = [
     "BM25",
     "Answer",
     "Assessment",
+    "AttackReport",
+    "CalibratedGuard",
+    "CalibrationReport",
     "CallableEmbedder",
     "CheckReport",
     "Chunk",
@@ -114,8 +129,12 @@ __all__ = [
     "DocumentSummary",
     "E5Embedder",
     "Embedder",
+    "EvaluationReport",
     "EvidenceDeskError",
     "Failed",
+    "Flip",
+    "Gate",
+    "GateReport",
     "GuardValues",
     "Hit",
     "Hits",
@@ -137,6 +156,7 @@ __all__ = [
     "Reranker",
     "Retriever",
     "RuleChecker",
+    "SentenceChange",
     "SentenceTransformerEmbedder",
     "Signal",
     "Skipped",

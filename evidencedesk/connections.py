@@ -148,11 +148,15 @@ class Database:
         if self._closed:
             raise DeskClosed(path=self.path)
 
+    def require_writable(self) -> None:
+        """ReadOnlyDesk for a database that was opened for reading."""
+        if self.read_only:
+            raise ReadOnlyDesk(path=self.path, problem="it was opened for reading only")
+
     @contextmanager
     def write(self, stage: str) -> Iterator[sa.Connection]:
         """A write transaction that begins with the write lock; commits at the end of the block, else rolls back."""
-        if self.read_only:
-            raise ReadOnlyDesk(path=self.path, problem="it was opened for reading only")
+        self.require_writable()
         with self._errors(stage), self._one_at_a_time, self.engine.connect() as plain:
             connection = plain.execution_options(**{_WRITE: True})
             with connection.begin():

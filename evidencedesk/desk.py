@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import date, datetime
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -26,12 +27,13 @@ from evidencedesk.errors import (
     SettingsMismatch,
     StoreFailure,
 )
-from evidencedesk.guard import KEYWORD_VALUES
 from evidencedesk.index import (
     PRUNE_LIMIT,
+    Ahead,
     Index,
     Progress,
     compact,
+    embed_ahead,
     ingest_folder,
     reembed,
     set_up,
@@ -45,7 +47,6 @@ from evidencedesk.records import (
     Chunk,
     Document,
     DocumentSummary,
-    GuardValues,
     Hits,
     IngestReport,
     Mode,
@@ -60,14 +61,28 @@ from evidencedesk.records import (
     require_count,
 )
 from evidencedesk.retrieval import FUSIONS, MODES, Fusion, Reranker
-from evidencedesk.store import Settings, Store, forget_answers, open_store, recorded_answers, utc_now
+from evidencedesk.store import (
+    Settings,
+    Store,
+    forget_answers,
+    forget_guards,
+    open_store,
+    recorded_answers,
+    run_outcomes,
+    utc_now,
+)
 from evidencedesk.text import TEXT_VERSION
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
     from sqlalchemy.orm import Session
 
+    from evidencedesk.cases import RagCase
     from evidencedesk.citations import SupportChecker
+    from evidencedesk.evaluation.attacks import AttackReport
+    from evidencedesk.evaluation.calibration import CalibrationReport
+    from evidencedesk.evaluation.gate import Gate, Report
+    from evidencedesk.evaluation.report import EvaluationReport
     from evidencedesk.llm import LLMClient
 
 logger = logging.getLogger("evidencedesk")
@@ -191,6 +206,7 @@ class Desk:
         prune: bool = False,
         prune_limit: float = PRUNE_LIMIT,
         dry_run: bool = False,
+        gate: Gate | None = None,
         progress: Progress | None = None,
     ) -> IngestReport:
         """Bring in every Markdown or text file below a folder; each document in one transaction. Writes.
@@ -201,17 +217,25 @@ class Desk:
         are more than `prune_limit` (a share, 0 to 1) of the root's; one whose file comes back is reinstated.
         `dry_run` gives the same report on a private copy, embeds nothing and keeps nothing. `progress` is called
         after each batch of texts and each file. FileNotFoundError when there is no such folder.
-        """
-        return ingest_folder(
-            self._index(), Path(folder), root=root, prune=prune, prune_limit=prune_limit, dry_run=dry_run,
-            progress=progress,
-        )  # fmt: skip
 
-    def update_document(self, document: SourceDocument | str | Path) -> UpdateReport:
+        With a `gate` the whole folder is one transaction, committed only if the gate's cases hold of what it makes
+        true; else it is undone, and `report.gate` says why. Texts are embedded before the write lock is taken; their
+        vectors stay in the file even if the change is refused, or is a dry run.
+        """
+        index, place = self._index(), Path(folder)
+        ingest = partial(ingest_folder, folder=place, root=root, prune=prune, prune_limit=prune_limit)
+        if gate is None:
+            return ingest(index, dry_run=dry_run, progress=progress)
+        ahead = embed_ahead(index, place, root, progress)
+        report = self._gated(index, ingest, gate, ahead, dry_run=dry_run)
+        return replace(report, embedded=ahead.embedded, dry_run=dry_run)
+
+    def update_document(self, document: SourceDocument | str | Path, *, gate: Gate | None = None) -> UpdateReport:
         """Store one document (parsed, or a path to read), in one transaction: replace, never append. Writes.
 
         All chunks that the doc_id had go, older versions of its line become superseded, the new chunks, their
-        statistics and vectors come in. On any error the former state is untouched and still answers.
+        statistics and vectors come in. On any error the former state is untouched and still answers. With a `gate` the
+        same happens when its cases do not hold of the new state; `report.gate` says why.
         """
         if not isinstance(document, SourceDocument):
             path = Path(document)
@@ -220,7 +244,23 @@ class Desk:
                     f"there is no file {path}; a text is to be parsed first: parse_document(text, name)"
                 )
             document = read_document(path.parent, path.name)
-        return self._index().update(document)
+        index, source = self._index(), document
+        if gate is None:
+            return index.update(source)
+        ahead = Ahead()
+        ahead.embed(index, source, None)
+        report = self._gated(index, lambda inside: inside.update(source), gate, ahead)
+        return replace(report, embedded=ahead.embedded)
+
+    def _gated(
+        self, index: Index, change: Callable[[Index], Report], gate: Gate, ahead: Ahead, *, dry_run: bool = False
+    ) -> Report:
+        from evidencedesk import rag
+        from evidencedesk.evaluation.gate import gated
+
+        # No model is called inside a transaction: the answers are quoted.
+        answerer = rag.Answerer.of(None, None, self.embedder, None)
+        return gated(index, change, gate, answerer, self._asked, replaced=ahead.replaced, dry_run=dry_run)
 
     def promote(self) -> tuple[StatusChange, ...]:
         """Apply what has come due since the last write: scheduled documents begin, others end. Writes."""
@@ -334,7 +374,7 @@ class Desk:
         from evidencedesk import rag
 
         asked, at = self._asked(question), retrieval.instant(as_of)
-        return rag.assess(self.store, asked, self._guard_values(asked), at)
+        return rag.assess(self.store, asked, self.embedder, at)
 
     def ask(
         self,
@@ -362,7 +402,7 @@ class Desk:
         from evidencedesk import rag
 
         asked, at = self._asked(question), retrieval.instant(as_of)
-        answerer = rag.Answerer.of(llm, checker, self.embedder, self._guard_values(asked), budget_tokens)
+        answerer = rag.Answerer.of(llm, checker, self.embedder, budget_tokens)
         recorder = rag.recorder(self.store, answerer.checker) if record else None
         return rag.ask(self.store, asked, answerer, as_of=at, record=recorder)
 
@@ -417,9 +457,102 @@ class Desk:
             raise ValueError("empty question")
         return self._with_vector(retrieval.read_question(question), "hybrid")
 
-    def _guard_values(self, question: retrieval.Question) -> GuardValues | None:
-        """The thresholds of what made the question's vector; of keyword search where there is none."""
-        return KEYWORD_VALUES if question.vector is None else getattr(self.embedder, "guard_values", None)
+    # ------------------------------------------------------------ trust
+
+    def evaluate(
+        self,
+        cases: str | Path | Iterable[RagCase],
+        *,
+        llm: LLMClient | None = None,
+        checker: SupportChecker | None = None,
+        k: int = 10,
+        mode: Mode = "hybrid",
+        sweep: Iterable[tuple[float, float]] | None = None,
+        store: bool = True,
+    ) -> EvaluationReport:
+        """Ask every case (or every line of a JSONL file of them): what is found, what passes the guard, what is right.
+
+        `llm` and `checker` as in `ask`. `k`: depth of the rankings. `mode`: how the guard's candidates are searched.
+        `sweep`: pairs of min_score and min_margin to try. A case that fails is counted and shown, and stays in every
+        denominator. Writes the run into the file, for the view `case_history`, unless `store` is False
+        (ReadOnlyDesk in a file opened for reading). CaseError for a file with a fault; ValueError without cases.
+        """
+        from evidencedesk import rag
+        from evidencedesk.evaluation.run import evaluate, prepare, remember
+
+        require_count("k", k)
+        _require_choice("mode", mode, MODES)
+        if store:
+            self.store.database.require_writable()
+        answerer = rag.Answerer.of(llm, checker, self.embedder, None)
+        prepared = prepare(self._cases(cases), self._asked)
+        report = evaluate(self.store, prepared, answerer, k=k, mode=mode, grid=sweep)
+        return remember(self.store, report) if store else report
+
+    def calibrate(
+        self,
+        cases: str | Path | Iterable[RagCase],
+        *,
+        max_wrong: float = 0.05,
+        confidence: float = 0.95,
+        strict: bool = False,
+        store: bool = True,
+    ) -> CalibrationReport:
+        """Fit the guard on cases of your own, and pick the threshold that keeps a promise. Writes unless not `store`.
+
+        The promise: of the questions that pass, at most `max_wrong` should not have, at that `confidence`
+        (Clopper and Pearson); `report.promise` says plainly when the cases are too few for any. Chosen and reported on
+        different folds. What is stored belongs to the file's embedder and judges from then on, in place of the built-in
+        thresholds. `strict` holds the confidence for the choice of the threshold too, and lets fewer pass.
+        ValueError for fewer than two cases to answer, or not to; CaseError for a file with a fault.
+        """
+        from evidencedesk import rag
+        from evidencedesk.evaluation.calibration import calibrate, keep
+        from evidencedesk.evaluation.run import evaluate, prepare
+
+        if store:
+            self.store.database.require_writable()
+        prepared = prepare(self._cases(cases), self._asked)
+        answerer = rag.Answerer.of(None, None, self.embedder, None)
+        evaluated = evaluate(self.store, prepared, answerer)
+        report = calibrate(evaluated, max_wrong=max_wrong, confidence=confidence, strict=strict)
+        return keep(self.store, report) if store else report
+
+    def outcomes(self, run_id: int) -> dict[str, str]:
+        """The outcome of each case of a stored run, by case id. NotFound when there is no such run. Reads only."""
+        with self.store.read("reading a run") as snapshot:
+            return run_outcomes(snapshot, require_count("run_id", run_id))
+
+    def attack(
+        self, *, checker: SupportChecker | None = None, seed: int = 0, per_kind: int = 200, llm: LLMClient | None = None
+    ) -> AttackReport:
+        """Attack the checks with cases made from the file's own documents; no labels are needed. Reads only.
+
+        Sentences in force with another number, denied, of another subject, outdated or of another document are held
+        against the chunk that they are cited to, beside true ones; and questions that the documents cannot answer are
+        asked. What share of each kind is blocked, and what came through. The same `seed` makes the same attacks.
+        """
+        from evidencedesk import rag
+        from evidencedesk.evaluation.attacks import block_rates, make_attacks, off_corpus_questions, refused_questions
+
+        with self.store.read("reading documents") as snapshot:
+            documents = [snapshot.document(summary.doc_id) for summary in snapshot.summaries()]
+        answerer = rag.Answerer.of(llm, checker, self.embedder, None)
+        claims = block_rates(make_attacks(documents, seed=seed, per_kind=per_kind), answerer.checker)
+        asked = [self.ask(question, llm=llm, checker=checker) for question in off_corpus_questions(documents)]
+        return refused_questions(claims, asked)
+
+    def uncalibrate(self) -> int:
+        """Forget what was calibrated for the file's embedder: its built-in thresholds judge again. Writes."""
+        with self.store.write("forgetting a calibration") as transaction:
+            return forget_guards(transaction, self.settings.embedder)
+
+    def _cases(self, cases: str | Path | Iterable[RagCase]) -> list[RagCase]:
+        if not isinstance(cases, str | Path):
+            return list(cases)
+        from evidencedesk.cases import known_names, load_rag_cases
+
+        return load_rag_cases(cases, known_names(self.documents()))
 
     # ------------------------------------------------------------ documents
 

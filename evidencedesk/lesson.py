@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from evidencedesk import guard
 from evidencedesk.desk import Desk
 from evidencedesk.embeddings import Embedder
 from evidencedesk.guard import CANDIDATES
-from evidencedesk.records import Answer, Hits, IngestReport, Mode, SourceDocument, Stale, UpdateReport
+from evidencedesk.records import (
+    Answer,
+    Assessment,
+    GuardMeasure,
+    GuardValues,
+    Hit,
+    Hits,
+    IngestReport,
+    Mode,
+    SourceDocument,
+    Stale,
+    UpdateReport,
+)
 
 if TYPE_CHECKING:
     from evidencedesk.llm import LLMClient
@@ -32,8 +46,17 @@ def staleness(desk: Desk) -> list[Stale]:
 
 
 def candidates(desk: Desk, question: str) -> Hits:
-    """The three best chunks in force, no threshold: what the guard looks at. Reads only."""
+    """The three best chunks in force, no threshold. Reads only."""
     return desk.search(question, k=CANDIDATES)
+
+
+def assess(candidates: Sequence[Hit], min_score: float = 0.3, min_margin: float = 0.05) -> Assessment:
+    """Whether candidates are good enough to answer from; the defaults are the published guesses, for the toy embedder.
+
+    Pure. `Desk.assess` judges by what belongs to the file's own embedder.
+    """
+    measure: GuardMeasure = "idf_share" if any(hit.cosine is None for hit in candidates) else "cosine"
+    return guard.assess(candidates, GuardValues(min_score, min_margin, "given by the caller", measure))
 
 
 def guarded_answer(desk: Desk, question: str, llm: LLMClient | None = None) -> Answer:

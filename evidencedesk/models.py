@@ -221,6 +221,110 @@ class LexicalTotalsRow(Base):
     terms_in_force: Mapped[int] = mapped_column(doc="Sum of their lengths; divided by N: the average length.")
 
 
+class StateRow(Base):
+    """One row: which state of the file this is. Whatever is kept in a process's memory is kept for one state."""
+
+    __tablename__ = "state"
+    __table_args__ = (CheckConstraint("state_key = 1", name="one_row"),)
+
+    state_key: Mapped[int] = mapped_column(primary_key=True, autoincrement=False, doc="Always 1.")
+    generation: Mapped[str] = mapped_column(doc="Random; another one after every transaction that changed something.")
+
+
+class GuardFitRow(Base):
+    """A guard that was calibrated on cases; the newest of an embedder judges. Weights count standard deviations."""
+
+    __tablename__ = "guard_fits"
+    __table_args__ = (
+        Index("ix_guard_fits_embedder_key", "embedder_key"),
+        CheckConstraint("threshold >= 0 AND threshold <= 1", name="threshold"),
+        {"sqlite_autoincrement": True},
+    )
+
+    fit_key: Mapped[int] = mapped_column(primary_key=True, doc="Number of the fit, never used again.")
+    embedder_key: Mapped[int | None] = mapped_column(
+        ForeignKey("embedders.embedder_key", ondelete="CASCADE"),
+        doc="The embedder whose cosines it reads; NULL: keyword search.",
+    )
+    fitted_at: Mapped[datetime] = mapped_column(doc="When it was fitted (UTC).")
+    intercept: Mapped[float] = mapped_column(doc="Log-odds of an average case.")
+    threshold: Mapped[float] = mapped_column(doc="Probability of being right from which a question is answered.")
+    promise: Mapped[str] = mapped_column(doc="What the cases can promise of it, in one sentence.")
+    max_wrong: Mapped[float] = mapped_column(doc="The share of wrong answers that was asked for.")
+    confidence: Mapped[float] = mapped_column(doc="The confidence of the promise.")
+    cases_hash: Mapped[str] = mapped_column(doc="SHA-256 of the cases it was fitted on.")
+    case_count: Mapped[int] = mapped_column(doc="How many cases these were.")
+    answered: Mapped[int] = mapped_column(doc="Cases that it lets pass, each judged by a model that had not seen it.")
+    wrong: Mapped[int] = mapped_column(doc="Those of them that should not pass.")
+    auroc: Mapped[float | None] = mapped_column(doc="Of its score, cross-validated; NULL: cases of one kind only.")
+    aurc: Mapped[float | None] = mapped_column(doc="Area under its risk-coverage curve, cross-validated.")
+    code_version: Mapped[str] = mapped_column(doc="Version of evidencedesk that fitted it.")
+
+
+class GuardWeightRow(Base):
+    """How much one signal counts in a calibrated guard."""
+
+    __tablename__ = "guard_weights"
+
+    fit_key: Mapped[int] = mapped_column(
+        ForeignKey("guard_fits.fit_key", ondelete="CASCADE"), primary_key=True, doc="The fit."
+    )
+    signal: Mapped[str] = mapped_column(primary_key=True, doc="top, margin, idf_share, idf_margin or sole.")
+    mean: Mapped[float] = mapped_column(doc="Of the signal, over the cases.")
+    deviation: Mapped[float] = mapped_column(doc="Its standard deviation; 1 where it never varied.")
+    weight: Mapped[float] = mapped_column(doc="What one deviation adds to the log-odds; never negative.")
+
+
+class RunRow(Base):
+    """An evaluation: all cases, asked once of one state of the file."""
+
+    __tablename__ = "runs"
+    __table_args__ = (CheckConstraint("kind IN ('evaluation', 'gate')", name="kind"), {"sqlite_autoincrement": True})
+
+    run_key: Mapped[int] = mapped_column(primary_key=True, doc="Number of the run, never used again.")
+    kind: Mapped[str] = mapped_column(
+        doc="evaluation; gate: of what a change would make true, before it was committed."
+    )
+    accepted: Mapped[bool | None] = mapped_column(doc="Of a gate: whether the change was committed; NULL otherwise.")
+    started_at: Mapped[datetime] = mapped_column(doc="When it was asked (UTC).")
+    cases_hash: Mapped[str] = mapped_column(doc="SHA-256 of the cases.")
+    case_count: Mapped[int] = mapped_column(doc="How many cases there are; none ever leaves the denominator.")
+    generation: Mapped[str] = mapped_column(doc="Which state of the file was asked.")
+    documents_in_force: Mapped[int] = mapped_column(doc="How many documents were in force.")
+    embedder: Mapped[str | None] = mapped_column(doc="Name, dimension and fingerprint of the embedder; NULL: none.")
+    thresholds: Mapped[str] = mapped_column(doc="The guard's thresholds and where they came from.")
+    model: Mapped[str] = mapped_column(doc="What answered.")
+    checker: Mapped[str] = mapped_column(doc="What judged whether citations support the claims.")
+    code_version: Mapped[str] = mapped_column(doc="Version of evidencedesk that ran it.")
+    report: Mapped[dict[str, Any]] = mapped_column(doc="The tables of the run, as JSON.")
+
+
+class RunCaseRow(Base):
+    """One case of a run."""
+
+    __tablename__ = "run_cases"
+    __table_args__ = (Index("ix_run_cases_case_id", "case_id"),)
+
+    run_key: Mapped[int] = mapped_column(
+        ForeignKey("runs.run_key", ondelete="CASCADE"), primary_key=True, doc="The run."
+    )
+    case_id: Mapped[str] = mapped_column(primary_key=True, doc="The case's id.")
+    question: Mapped[str] = mapped_column(doc="The question, as asked.")
+    tags: Mapped[str] = mapped_column(doc="Its tags, with commas between.")
+    answerable: Mapped[bool] = mapped_column(doc="Whether the documents answer it.")
+    as_of: Mapped[str | None] = mapped_column(doc="The day that it asks about; NULL: the present.")
+    outcome: Mapped[str] = mapped_column(doc="right, wrong, refused, turned_away or error.")
+    reason: Mapped[str | None] = mapped_column(doc="ok, or why the answer abstained; NULL for an error.")
+    detail: Mapped[str] = mapped_column(doc="The reason in one sentence, or the error.")
+    keyword_rank: Mapped[int | None] = mapped_column(doc="Rank of the first right document; NULL: not found.")
+    vector_rank: Mapped[int | None] = mapped_column(doc="The same in the vector leg.")
+    hybrid_rank: Mapped[int | None] = mapped_column(doc="The same in hybrid search.")
+    top_chunk_id: Mapped[str | None] = mapped_column(doc="The first candidate.")
+    top: Mapped[float | None] = mapped_column(doc="Its score, as the guard read it.")
+    margin: Mapped[float | None] = mapped_column(doc="How far the second lay behind.")
+    cited: Mapped[str] = mapped_column(doc="Chunk ids that the answer cites, with commas between.")
+
+
 class AnswerRow(Base):
     """A question that was asked, and what came of it. Only those that were asked to be recorded."""
 
@@ -242,8 +346,12 @@ class AnswerRow(Base):
     min_score: Mapped[float | None] = mapped_column(doc="The threshold for the top score; NULL: there was none.")
     min_margin: Mapped[float | None] = mapped_column(doc="The threshold for the margin; NULL: there was none.")
     missing_weight: Mapped[float | None] = mapped_column(
-        doc="How much the score was lowered for question words that the text lacked; NULL: no thresholds."
+        doc="By how much the score falls for the share of question words that a text lacks, times that share."
     )
+    probability: Mapped[float | None] = mapped_column(
+        doc="That the first candidate is right, by a calibrated guard; NULL: thresholds judged."
+    )
+    threshold: Mapped[float | None] = mapped_column(doc="The probability from which that guard lets pass.")
     values_source: Mapped[str | None] = mapped_column(doc="Where the thresholds came from.")
     embedder: Mapped[str | None] = mapped_column(doc="Name, dimension and fingerprint of the embedder; NULL: none.")
     model: Mapped[str] = mapped_column(doc="Name of the model that answered; empty when none was called.")

@@ -18,14 +18,14 @@ from evidencedesk import citations, guard, retrieval
 from evidencedesk.citations import Found, RuleChecker, SupportChecker
 from evidencedesk.context import DEFAULT_BUDGET_TOKENS, build_request
 from evidencedesk.embeddings import Embedder
-from evidencedesk.errors import BadOutput, ModelError, ReadOnlyDesk, StoreError
+from evidencedesk.errors import BadOutput, ModelError, StoreError
 from evidencedesk.llm import LLMClient, QuotingAnswerer
 from evidencedesk.records import (
     Answer,
     Assessment,
     Citation,
     Claim,
-    GuardValues,
+    Guard,
     Hit,
     Hits,
     Mode,
@@ -36,7 +36,7 @@ from evidencedesk.records import (
 from evidencedesk.release import VERSION
 from evidencedesk.results import parse, reply_schema
 from evidencedesk.retrieval import Question
-from evidencedesk.store import Scope, Snapshot, Store, put_answer
+from evidencedesk.store import Scope, Snapshot, Store, put_answer, stored_guard
 from evidencedesk.text import script_of_language
 
 
@@ -53,14 +53,14 @@ class Answerer:
 
     llm: LLMClient
     checker: SupportChecker
-    values: GuardValues | None
-    """The guard's thresholds for the question's embedder; None: it has none, and nothing is answered."""
+    embedder: Embedder | None
+    """The file's, whose built-in thresholds judge where nothing was calibrated."""
     budget_tokens: int = DEFAULT_BUDGET_TOKENS
 
     @classmethod
     def of(
         cls, llm: LLMClient | None, checker: SupportChecker | None, embedder: Embedder | None,
-        values: GuardValues | None, budget_tokens: int | None,
+        budget_tokens: int | None,
     ) -> Answerer:  # fmt: skip
         """What was chosen, and else what quotes, the rules, and the usual budget. TypeError for what has no name."""
         for chosen, parameter in ((llm, "llm"), (checker, "checker")):
@@ -70,15 +70,25 @@ class Answerer:
             # Quoting costs nothing, so a long question is no reason to refuse it.
             budget_tokens = sys.maxsize if llm is None else DEFAULT_BUDGET_TOKENS
         return cls(
-            QuotingAnswerer() if llm is None else llm, RuleChecker(embedder) if checker is None else checker, values,
+            QuotingAnswerer() if llm is None else llm, RuleChecker(embedder) if checker is None else checker, embedder,
             budget_tokens,
         )  # fmt: skip
 
 
-def assess(store: Store, question: Question, values: GuardValues | None, as_of: datetime | None) -> Assessment:
+def guard_of(snapshot: Snapshot, question: Question, embedder: Embedder | None) -> Guard | None:
+    """What judges a question's candidates: what was calibrated on the user's cases, else what is built in.
+
+    None: the embedder that made the question's vector has no values, and nothing is answered.
+    """
+    built_in = guard.KEYWORD_VALUES if question.vector is None else getattr(embedder, "guard_values", None)
+    return stored_guard(snapshot, question.embedder) or built_in
+
+
+def assess(store: Store, question: Question, embedder: Embedder | None, as_of: datetime | None) -> Assessment:
     """What the guard says of a question's candidates. Reads only."""
     with store.read("assessing") as snapshot:
-        return guard.assess(candidates(snapshot, question, snapshot.scope(as_of)), values)
+        hits = candidates(snapshot, question, snapshot.scope(as_of))
+        return guard.assess(hits, guard_of(snapshot, question, embedder))
 
 
 def candidates(snapshot: Snapshot, question: Question, scope: Scope, mode: Mode = "hybrid") -> Hits:
@@ -110,8 +120,8 @@ def ask(
         raise ValueError("empty question")
     with store.read("asking") as snapshot:
         hits = candidates(snapshot, question, snapshot.scope(as_of))
-        asked_at = snapshot.now
-    answer = answer_from(store, question, hits, answerer, asked_at=asked_at, as_of=as_of)
+        asked_at, judge = snapshot.now, guard_of(snapshot, question, answerer.embedder)
+    answer = answer_from(store, question, hits, answerer, judge, asked_at=asked_at, as_of=as_of)
     if record is None:
         return answer
     try:
@@ -122,17 +132,18 @@ def ask(
 
 
 def answer_from(
-    reads: Reads, question: Question, hits: Hits, answerer: Answerer, *, asked_at: datetime, as_of: datetime | None
-) -> Answer:
+    reads: Reads, question: Question, hits: Hits, answerer: Answerer, judge: Guard | None,
+    *, asked_at: datetime, as_of: datetime | None,
+) -> Answer:  # fmt: skip
     """Answer from the candidates that were found, or abstain with a reason. Reads only."""
-    assessment = guard.assess(hits, answerer.values)
+    assessment = guard.assess(hits, judge)
     answer = Answer(
         text="", citations=(), abstained=True, reason="no_result", hits=hits, claims=(), question=question.text,
         assessment=assessment, asked_at=asked_at, as_of=as_of, embedder=question.embedder,
     )  # fmt: skip
     if assessment.state != "ok":
         return replace(answer, reason=assessment.state, detail=guard.explain(assessment))
-    kept = guard.kept(hits, answerer.values)
+    kept = guard.kept(hits, judge)
     return _asked_of_the_model(reads, replace(answer, model=answerer.llm.name), kept, answerer)
 
 
@@ -149,7 +160,10 @@ def _asked_of_the_model(reads: Reads, answer: Answer, kept: Sequence[Hit], answe
     except ModelError as error:
         return replace(answer, reason="model_failed", detail=str(error))
     if reply.abstained:
-        return replace(answer, reason="model_abstained", detail=f"{answerer.llm.name} found no answer in the evidence.")
+        detail = f"{answerer.llm.name} found no answer in the evidence."
+        if isinstance(answerer.llm, QuotingAnswerer):
+            detail = "No sentence of the evidence fits the question well enough to be quoted as its answer."
+        return replace(answer, reason="model_abstained", detail=detail)
     claims = citations.check_claims(reply, shown, _lookup(reads, answer.as_of), checker=answerer.checker)
     return _judged(answer, claims)
 
@@ -212,8 +226,7 @@ def _lookup(reads: Reads, as_of: datetime | None) -> citations.Lookup:
 
 def recorder(store: Store, checker: SupportChecker) -> Callable[[Answer], int]:
     """What stores an answer and gives its number. ReadOnlyDesk at once when the file cannot be written."""
-    if store.database.read_only:
-        raise ReadOnlyDesk(path=store.database.path, problem="it was opened for reading, and record=True writes")
+    store.database.require_writable()
 
     def record(answer: Answer) -> int:
         with store.write("recording an answer") as transaction:
@@ -231,9 +244,15 @@ def verify(
 ) -> Verification:  # fmt: skip
     """Check any answer with citations against what is in force (or was, at `as_of`). Reads only.
 
-    Every chunk in force that is cited counts as retrieved, unless the answer says what its sources were.
+    Every chunk in force that is cited counts as retrieved, unless the answer says what its sources were. An answer that
+    says which day it is about is checked as of that day, unless another is given.
     """
     store.database.require_open()
+    if as_of is None:
+        asked = (
+            answer.as_of if isinstance(answer, Answer) else answer.get("as_of") if isinstance(answer, Mapping) else None
+        )
+        as_of = retrieval.instant(asked)
     given, look_up = citations.read_answer(answer), _lookup(store, as_of)
     if given.abstained:
         return Verification(False, "model_abstained", "It is an abstention: it claims nothing to verify.", ())

@@ -253,6 +253,34 @@ class GuardValues:
     """How much a cosine is lowered for question words that the chunk lacks: times their share of the idf weight."""
 
 
+GuardSignal = Literal["top", "margin", "idf_share", "idf_margin", "sole"]
+
+
+@dataclass(frozen=True, slots=True)
+class CalibratedGuard:
+    """A guard that was fitted on cases: the probability that the first candidate is right, and what is enough.
+
+    log-odds = intercept + sum over the signals of weight * (signal - mean) / deviation; a signal that does not apply to
+    a question counts as its mean.
+    """
+
+    signals: tuple[GuardSignal, ...]
+    means: tuple[float, ...]
+    deviations: tuple[float, ...]
+    weights: tuple[float, ...]
+    """What one standard deviation adds; never negative."""
+    intercept: float
+    threshold: float
+    """The probability from which a question is answered."""
+    measure: GuardMeasure
+    source: str
+    """The cases that it was fitted on, and what they can promise."""
+
+
+Guard = GuardValues | CalibratedGuard
+"""What judges candidates."""
+
+
 @dataclass(frozen=True, slots=True)
 class Assessment:
     """Whether retrieval is good enough to answer from. An abstention is a value, not an error."""
@@ -263,8 +291,10 @@ class Assessment:
     margin: float
     """How far the second lies behind, negative when it scores higher; `top` when there is one candidate."""
     measure: GuardMeasure = "cosine"
-    values: GuardValues | None = None
+    values: Guard | None = None
     """What it was compared with; None: this embedder has no values, and the state is `uncalibrated`."""
+    probability: float | None = None
+    """That the first candidate is right, by a calibrated guard; None without one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,8 +341,7 @@ class Signal:
     """One thing that speaks for or against a claim, and the stretches it rests on."""
 
     name: str
-    """number, unit, code, negation, opposite, qualifier, name, replaced, condition, hedge, key_words, verbatim,
-    similarity; `judge` of a model that judged."""
+    """Such as `number`, `key_words`, `negation`, `antonym`, `qualifier`, `similarity`."""
     effect: SignalEffect
     detail: str
     """One sentence."""
@@ -504,6 +533,47 @@ class Failed:
     error: str
 
 
+Outcome = Literal["right", "wrong", "refused", "turned_away", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class Flip:
+    """A case whose outcome changed between two runs."""
+
+    case_id: str
+    question: str
+    before: Outcome | None
+    """None: the run before did not hold the case."""
+    after: Outcome
+    detail: str
+    """Why it came out so, in one sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceChange:
+    """What a document says no more, and says newly, sentence by sentence."""
+
+    old_doc_id: str
+    new_doc_id: str
+    """The same for a correction in place."""
+    removed: tuple[str, ...]
+    added: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GateReport:
+    """What a gate found: the cases, asked of what a change would make true."""
+
+    accepted: bool
+    """Whether the change was committed, or, in a dry run, would have been."""
+    run_id: int | None
+    """The run in the file; None in a dry run."""
+    objections: tuple[str, ...]
+    """Why it was refused; empty when it was accepted."""
+    flips: tuple[Flip, ...]
+    changes: tuple[SentenceChange, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class UpdateReport:
     """What one `update_document` did."""
@@ -518,6 +588,8 @@ class UpdateReport:
     notes: tuple[str, ...] = ()
     stale_answers: int = 0
     """Recorded answers whose cited text this update took out of force."""
+    gate: GateReport | None = None
+    """None: no gate was asked for. When it refused, the report says what would have been; nothing was written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -538,6 +610,8 @@ class IngestReport:
     dry_run: bool = False
     stale_answers: int = 0
     """Recorded answers whose cited text this run took out of force."""
+    gate: GateReport | None = None
+    """None: no gate was asked for. When it refused, the report says what would have been; nothing was written."""
 
 
 @dataclass(frozen=True, slots=True)

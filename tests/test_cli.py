@@ -268,7 +268,7 @@ def test_update_stores_one_file_and_supersedes_older_versions(tmp_path: Path) ->
     file = write_source(folder, "rule-2.md", "Bikes are blue.", doc_id="rule-v2")
     assert run_json("update", file, db=db) == {
         "doc_id": "rule-v2", "action": "added", "status": "current", "superseded": ["rule-v1"], "embedded": 1,
-        "notes": [], "stale_answers": 0,
+        "notes": [], "stale_answers": 0, "gate": None,
     }  # fmt: skip
     write_source(folder, "rule-2.md", "Bikes are green.", doc_id="rule-v2")
     assert run("update", file, db=db).stdout == "updated: rule-v2 is current; texts embedded: 1\n"
@@ -785,6 +785,7 @@ def test_every_command_has_an_example_that_it_understands(
     for file in ("desk.db", "shop.db"):
         (tmp_path / file).write_bytes(shop.read_bytes())
     (tmp_path / "corpus").symlink_to(CORPUS)
+    (tmp_path / "data").symlink_to(ROOT / "data")
     monkeypatch.chdir(tmp_path)
     shown = run(name, "--help").stdout
     examples = [line.strip() for line in shown.partition("Examples:\n")[2].splitlines() if line.strip()]

@@ -27,8 +27,9 @@ def blocks(page: Path, language: str) -> list[str]:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder with the shipped corpus in it, as a reader would have."""
-    shutil.copytree(CHECKOUT / "corpus", tmp_path / "corpus")
+    """An empty folder with the shipped corpus and cases in it, as a reader would have."""
+    for name in ("corpus", "data"):
+        shutil.copytree(CHECKOUT / name, tmp_path / name)
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("EVIDENCEDESK_DB", raising=False)
     return tmp_path
@@ -48,8 +49,9 @@ def test_python_examples(page: Path, folder: Path) -> None:
     parser, runner = doctest.DocTestParser(), doctest.DocTestRunner(optionflags=FLAGS)
     names: dict[str, object] = {}
     for number, block in enumerate(blocks(page, "python")):
-        runner.run(parser.get_doctest(block, names, f"{page.name}, block {number}", str(page), 0), clear_globs=False)
-        names.update(evidencedesk=evidencedesk)
+        example = parser.get_doctest(block, names, f"{page.name}, block {number}", str(page), 0)
+        runner.run(example, clear_globs=False)
+        names.update(example.globs, evidencedesk=evidencedesk)
     assert runner.summarize(verbose=False).failed == 0
     if page.name == "README.md":
         assert runner.summarize(verbose=False).attempted >= 8

@@ -476,6 +476,65 @@ def test_a_sentence_that_begins_with_it_brings_the_one_before():
     assert quoted("কত কর্মদিবসে পৌঁছায়?", bangla) == ["টাকা বিকাশে পাঠানো হয়।", "এটি ৫ কর্মদিবসে পৌঁছায়।"]
 
 
+@pytest.mark.parametrize(
+    ("question", "text", "expected"),
+    [
+        (
+            "Is damage from a crash covered?",
+            "Tyres wear out and are not covered. Neither is damage from a crash.",
+            ["Tyres wear out and are not covered.", "Neither is damage from a crash."],
+        ),
+        (
+            "What do you charge in Chattogram?",
+            "Orders of 5,000 taka or more ship free. Below that we charge 80 taka in Chattogram.",
+            ["Orders of 5,000 taka or more ship free.", "Below that we charge 80 taka in Chattogram."],
+        ),
+        (
+            "চট্টগ্রামে চার্জ কত টাকা?",
+            "৫,০০০ টাকা বা তার বেশি কেনাকাটায় ডেলিভারি ফ্রি। এর কম হলে চট্টগ্রামে চার্জ ৮০ টাকা।",
+            ["৫,০০০ টাকা বা তার বেশি কেনাকাটায় ডেলিভারি ফ্রি।", "এর কম হলে চট্টগ্রামে চার্জ ৮০ টাকা।"],
+        ),
+        (
+            "Who on the team can read?",
+            "We keep chats for 90 days. Only our support team can read them.",
+            ["We keep chats for 90 days.", "Only our support team can read them."],
+        ),
+        (
+            "Is a photo sent when torn or crushed?",
+            "Look the parcel over. If it is torn or crushed, send us a photo.",
+            ["Look the parcel over.", "If it is torn or crushed, send us a photo."],
+        ),
+    ],
+)
+def test_a_sentence_that_speaks_of_what_only_the_one_before_names_brings_it(question, text, expected):
+    lang = "bn" if "চার্জ" in question else "en"
+    assert quoted(question, make_passage(text, lang=lang)) == expected
+
+
+def test_them_with_its_antecedent_in_the_sentence_stands_alone():
+    text = "Your data is safe. We keep support chats for 90 days and then delete them."
+    assert quoted("When do you delete support chats?", text) == [
+        "We keep support chats for 90 days and then delete them."
+    ]
+
+
+def test_sentences_of_one_passage_are_quoted_in_the_order_in_which_they_stand_there():
+    text = "A bike has a cover for rain. The shop is red. The rain cover of a bike costs 900 taka."
+    assert quoted("How much is the rain cover of a bike?", text) == [
+        "A bike has a cover for rain.",
+        "The rain cover of a bike costs 900 taka.",
+    ]
+
+
+def test_a_duration_that_leans_on_the_sentence_before_wins_over_sentences_with_the_word_and_no_duration():
+    passage = make_passage(REFUNDS, heading="How refunds are paid")
+    assert quoted("How long does a refund take?", passage) == [
+        "If you paid in cash, we send the money by bKash.",
+        "It reaches you within 5 working days of the check.",
+    ]
+    assert quoted("Where does a refund go?", passage)[0] == "Refunds go to the card that you paid with."
+
+
 def test_a_list_entry_brings_the_sentence_in_front_of_the_list_and_loses_its_mark():
     text = "We cancel an account:\n\n- For HEY: 60 days after the trial\n- For Basecamp: 90 days after the trial\n"
     assert quoted("How many days after the trial for Basecamp?", text) == [

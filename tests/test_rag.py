@@ -181,6 +181,15 @@ def test_a_question_as_of_a_day_is_answered_from_that_days_text() -> None:
         assert desk.ask(QUESTION, as_of="2023-06-01").reason == "no_result"
 
 
+def test_an_answer_about_a_past_day_verifies_as_of_that_day() -> None:
+    clock = Clock()
+    old, new = shop(effective_from="2024-01-01"), make_source("No.", doc_id="shop-v2", version="v2")
+    with open_desk(sources=[old, new], clock=clock, embedder="toy") as desk:
+        past = desk.ask(QUESTION, as_of="2024-06-01")
+        assert [desk.verify(one).reason for one in (past, json_value(past))] == ["ok", "ok"]
+        assert desk.verify(past, as_of="2026-06-01").reason == "unknown_citation"
+
+
 def test_without_a_model_the_evidence_is_quoted() -> None:
     with open_desk(sources=[shop()], embedder="toy") as desk:
         answer = desk.ask(QUESTION)

@@ -38,7 +38,9 @@ def normalised_schema(connection: sa.Connection) -> dict[str, str]:
     for name, sql in rows:
         if name == schema.VERSION_TABLE or name.startswith("sqlite_"):
             continue
-        tables[name] = " ".join(sorted(" ".join(sql.replace("\n", " ").split()).replace(" )", ")").split(",")))
+        # Without the last bracket: a column that was added later stands in front of it.
+        parts = " ".join(sql.split()).replace(" )", ")").removesuffix(")").split(",")
+        tables[name] = " ".join(sorted(part.strip() for part in parts))
     return tables
 
 

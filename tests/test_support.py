@@ -48,6 +48,12 @@ CHARGES = (
     "Below that we charge 80 taka in Chattogram and 150 taka in other districts."
 )
 WARRANTY = "The frame is covered for five years, an e-bike battery for two and every other part for one."
+PAYMENTS = "We keep orders and invoices for six years for our tax records.\nYour card number and your bKash PIN never reach us."
+SERVICING = (
+    "The first service of a bike bought from us is free during its first three months.\n"
+    "Every later service costs 800 taka, parts not included."
+)
+CHARGES_BN = "৫,০০০ টাকা বা তার বেশি কেনাকাটায় দেশের যেকোনো জায়গায় ডেলিভারি ফ্রি।\nএর কম হলে চট্টগ্রামে চার্জ ৮০ টাকা, অন্য জেলায় ১৫০ টাকা।"
 NOT_COVERED = (
     "Tyres, chains and brake pads wear out in normal use and are not covered.\nNeither is damage from a crash."
 )
@@ -485,6 +491,99 @@ def test_what_the_evidence_only_supposes_is_not_said() -> None:
     assert verdict("If you paid in cash, the money is sent by bKash.", REFUNDS) == "supported"
 
 
+@pytest.mark.parametrize(
+    ("claim", "evidence"),
+    [
+        ("We store your bKash PIN.", PAYMENTS),
+        ("We keep your card number.", PAYMENTS),
+        ("We have your card number.", PAYMENTS),
+        ("We keep your card number.", "Your card number, like your bKash PIN, never reaches us. We keep invoices."),
+        ("You can return a bike.", "You can return a bike that has not been ridden."),
+    ],
+)
+def test_what_the_evidence_denies_of_a_thing_is_not_turned_into_something_said_of_it(claim: str, evidence: str) -> None:
+    """BR-103: every word that counts stands there, and the denial is left out."""
+    assert signals(claim, evidence) == {("negation", "unchecked")}
+
+
+@pytest.mark.parametrize(
+    ("claim", "evidence"),
+    [
+        ("We keep invoices for six years.", PAYMENTS),
+        ("Your bKash PIN never reaches us.", PAYMENTS),
+        ("We keep orders for six years.", "We keep orders for six years and never sell them."),
+        ("The shop is open daily.", "The shop is open daily and helmets are not sold."),
+    ],
+)
+def test_a_denial_of_something_else_takes_nothing_away(claim: str, evidence: str) -> None:
+    assert verdict(claim, evidence) == "supported"
+
+
+@pytest.mark.parametrize(
+    ("claim", "evidence"),
+    [
+        ("Every later service is free.", SERVICING),
+        ("Later services are at no charge.", SERVICING),
+        ("Every later service is free.", "Every later service costs 800 taka."),
+        ("Delivery is free.", "Pickup is free, delivery costs 80 taka."),
+        ("A helmet is free.", "A helmet costs 800 taka. Delivery is free."),
+        ("পরের প্রতিটি সার্ভিস ফ্রি।", "পরের প্রতিটি সার্ভিসে ৮০০ টাকা লাগে।"),
+    ],
+)
+def test_what_has_a_price_in_the_evidence_is_not_free(claim: str, evidence: str) -> None:
+    assert ("free", "contradicts") in signals(claim, evidence)
+    assert verdict(claim, evidence) == "contradicted"
+
+
+def test_what_is_free_has_to_be_said_to_be_so() -> None:
+    assert verdict("বাইকের সার্ভিস বিনামূল্যে।", "বাইকের সার্ভিস এখানে হয়।") == "unsupported"
+    assert signals("We repair bikes here for free.", "We repair bikes here. Delivery is free.") == {("free", "lacks")}
+
+
+@pytest.mark.parametrize(
+    ("claim", "evidence"),
+    [
+        ("The first service is free during the first three months.", SERVICING),
+        ("Repairs are free.", "We repair bikes here. It is free."),
+        ("Repairs are free of charge.", "Repairs are at no charge to you."),
+        ("Repairs are free.", "Repairs cost nothing here."),
+        ("Pickup is free.", "Pickup is free, delivery costs 80 taka."),
+        ("ডেলিভারি বিনামূল্যে।", "ডেলিভারি ফ্রি।"),
+        ("Products are free of lead.", "Products free of lead are safe for children."),
+    ],
+)
+def test_what_the_evidence_calls_free_in_any_words_is_free(claim: str, evidence: str) -> None:
+    assert verdict(claim, evidence) == "supported"
+
+
+@pytest.mark.parametrize(
+    ("claim", "evidence"),
+    [
+        ("Delivery is free.", CHARGES),
+        ("Orders ship free anywhere in Bangladesh.", CHARGES),
+        ("চট্টগ্রামে ডেলিভারি ফ্রি।", CHARGES_BN),
+        ("You can return a new bike.", RETURNS),
+        ("We charge 50 taka a day for storing a bike.", "After 30 days we charge 50 taka a day for storing a bike."),
+    ],
+)
+def test_a_limit_that_the_claim_drops_leaves_it_undecided(claim: str, evidence: str) -> None:
+    assert signals(claim, evidence) == {("condition", "unchecked")}
+
+
+@pytest.mark.parametrize(
+    ("claim", "evidence"),
+    [
+        ("Orders of 5,000 taka or more ship free.", CHARGES),
+        ("ফ্রি ডেলিভারি ৫,০০০ টাকা বা তার বেশি কেনাকাটায়।", CHARGES_BN),
+        ("Refunds go to the card you paid with.", REFUNDS),
+        ("Bring the invoice to our store.", RETURNS),
+        ("The frame is covered for five years.", WARRANTY),
+    ],
+)
+def test_a_claim_that_keeps_the_limit_or_drops_a_mere_detail_is_supported(claim: str, evidence: str) -> None:
+    assert verdict(claim, evidence) == "supported"
+
+
 # ---------------------------------------------------------------- what is not a claim; other languages
 
 
@@ -527,6 +626,27 @@ def test_a_similarity_lets_a_translation_pass_when_numbers_and_denials_agree(
     claim: str, cosine: float, expected: str
 ) -> None:
     assert check_support(claim, RETURNS_BN.split("\n")[0], similarity=make_similarity(cosine)).verdict == expected
+
+
+@pytest.mark.parametrize("years", ["৫", "২", "১"])
+def test_across_languages_a_number_beside_others_of_its_kind_proves_nothing(years: str) -> None:
+    """BR-102: five years is right of the frame only, and no word here can be compared."""
+    support = check_support(f"ই-বাইকের ব্যাটারির ওয়ারেন্টি {years} বছর।", WARRANTY, similarity=make_similarity(0.99))
+    assert support.verdict == "unchecked"
+    one = check_support("ব্যাটারির ওয়ারেন্টি ২ বছর।", "We cover a battery for two years.", similarity=make_similarity(0.99))
+    assert one.verdict == "supported"
+
+
+def test_across_languages_a_limit_that_the_claim_drops_leaves_it_undecided() -> None:
+    support = check_support("ডেলিভারি ফ্রি।", CHARGES.split("\n")[0], similarity=make_similarity(0.99))
+    assert support.verdict == "unchecked"
+    kept = "৫,০০০ টাকা বা তার বেশি কেনাকাটায় ডেলিভারি ফ্রি।"
+    assert check_support(kept, CHARGES.split("\n")[0], similarity=make_similarity(0.99)).ok
+
+
+def test_across_languages_what_has_a_price_is_not_free() -> None:
+    priced = check_support("পরের সার্ভিস ফ্রি।", "Every later service costs 800 taka.", similarity=make_similarity(0.99))
+    assert not priced.ok
 
 
 def test_a_similarity_makes_up_for_words_and_for_nothing_else() -> None:

@@ -13,11 +13,12 @@ import evidencedesk
 from evidencedesk import errors
 
 SURFACE = {
-    "Answer", "Assessment", "BM25", "CallableEmbedder", "CheckReport", "Chunk", "Citation", "CitationReport",
-    "Claim", "Desk", "Document", "DocumentSummary", "E5Embedder", "Embedder", "EvidenceDeskError", "Failed",
+    "Answer", "Assessment", "AttackReport", "BM25", "CalibratedGuard", "CalibrationReport", "CallableEmbedder",
+    "CheckReport", "Chunk", "Citation", "CitationReport", "Claim", "Desk", "Document", "DocumentSummary",
+    "E5Embedder", "Embedder", "EvaluationReport", "EvidenceDeskError", "Failed", "Flip", "Gate", "GateReport",
     "GuardValues", "Hit", "Hits", "IngestProgress", "IngestReport", "LLMClient", "LLMJudge", "LangChainEmbedder",
     "Location", "ModelRequest", "OpenAIClient", "OpenAIEmbedder", "Problem", "QuotingAnswerer", "RagCase",
-    "RecordedAnswer", "RecordedReplies", "ReembedReport", "Reranker", "Retriever", "RuleChecker",
+    "RecordedAnswer", "RecordedReplies", "ReembedReport", "Reranker", "Retriever", "RuleChecker", "SentenceChange",
     "SentenceTransformerEmbedder", "Signal", "Skipped", "SourceDocument", "Stale", "StaleCitation", "StatusChange",
     "Support", "SupportChecker", "ToyEmbedder", "UpdateReport", "Verification", "assess", "candidates",
     "check_citations", "check_support", "chunk_corpus", "chunk_fixed", "chunk_sentences", "counting", "errors",

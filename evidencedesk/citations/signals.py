@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
 from evidencedesk.citations.amounts import Amount, compare
-from evidencedesk.citations.reading import Sentence, Word
-from evidencedesk.citations.vocabulary import CONDITIONS, HEDGES
+from evidencedesk.citations.reading import Negation, Sentence, Word
+from evidencedesk.citations.vocabulary import CONDITIONS, COSTS_NOTHING, HEDGES
 from evidencedesk.records import Signal, SignalEffect
+from evidencedesk.text.units import MONEY_UNITS
 
 SPARE_RATE = 0.45
 """Of a claim's content words beyond one and a half, the share that may be missing. docs/decisions/claims.md has why."""
@@ -229,6 +231,24 @@ def _part(sentence: Sentence, amount: Amount) -> frozenset[str]:
     return frozenset().union(*(w.keys for w in sentence.words if begin <= w.start < end and not w.in_amount))
 
 
+def unaligned_amount_signals(comparison: Comparison) -> list[Signal]:
+    """Across languages: find amounts that the evidence has beside others of the kind, so that any could be meant.
+
+    Which of them a word belongs to cannot be seen where the words cannot be compared: five years is right of the
+    frame, and wrong of the battery.
+    """
+    found = []
+    for amount in comparison.claim.amounts:
+        related = [(compare(amount, other), other) for sentence in comparison.evidence for other in sentence.amounts]
+        rival = next((other for relation, other in related if relation in ("other", "open")), None)
+        if rival and any(relation == "same" for relation, _ in related):
+            spans = (amount.outer_start, amount.outer_end), (rival.outer_start, rival.outer_end)
+            written, other = comparison.claim_text[slice(*spans[0])], comparison.evidence_text[slice(*spans[1])]
+            detail = f'The evidence has "{written}" and "{other}": across languages words cannot tell which is meant.'
+            found.append(Signal("number", "unchecked", detail, *spans))
+    return found
+
+
 def code_signals(comparison: Comparison) -> list[Signal]:
     """Codes, dates and times have to stand in the evidence as they are; 2024-01-15 is not read as a day in words."""
     found = []
@@ -290,6 +310,57 @@ def _repeats(comparison: Comparison, sentence: Sentence) -> bool:
     strange = sum(1 for word in comparison.words if not word.keys & sentence.keys)
     more = {w.keys for w in sentence.words if not w.light and not w.in_amount and not w.keys & comparison.claim.keys}
     return strange + len(more) <= len(comparison.words) / 5
+
+
+_JOINED = re.compile(r"(?:and|or|আর|এবং)\b", re.I)
+_RUNNING_WORD = re.compile(r"[\w\u0980-\u09ff]+")
+
+
+def denied_signals(comparison: Comparison) -> list[Signal]:
+    """Find a denial in the best sentence that the claim may have turned round.
+
+    The claim denies nothing, and says of what stands there something that does not: `We store your PIN` of `Your PIN
+    never reaches us`. It is also turned round when it holds nothing but the subject of the denial (`We have your PIN`).
+    """
+    if not comparison.aligned or comparison.claim.negations or any(word.negated for word in comparison.claim.words):
+        return []
+    best, said = comparison.aligned[0], comparison.claim.keys
+    strange = [word for word in comparison.words if word in comparison.missing or not word.keys & best.keys]
+    for negation in best.negations:
+        clauses = _denied_clauses(comparison, best, negation)
+        shared = [w for w in best.words if w.clause in clauses and w.keys & said and not w.light]
+        is_subject = negation.forwards and all(word.start < negation.start for word in shared)
+        if is_subject and all(word.clause != negation.clause for word in shared):
+            is_subject = not _running_words(comparison.claim_text, comparison.claim) <= _running_words(
+                comparison.evidence_text, best
+            )
+        if shared and (strange or is_subject):
+            written = comparison.evidence_text[negation.start : negation.end]
+            what = f'"{comparison.quoted(strange[0])}" is not said there' if strange else "the claim leaves it out"
+            detail = f'The evidence says "{written}", and {what}.'
+            return [Signal("negation", "unchecked", detail, None, (negation.start, negation.end))]
+    return []
+
+
+def _denied_clauses(comparison: Comparison, sentence: Sentence, negation: Negation) -> set[int]:
+    """Give the clause of a negation, and those before it that are its subject.
+
+    A card and a PIN never ... share the clause before; a card, like a PIN, never ... begins before what is put in.
+    """
+    own = negation.clause
+    words = [word for word in sentence.words if word.clause == own]
+    former = [word for word in sentence.words if word.clause == own - 1]
+    if not words or not former:
+        return {own}
+    subject = sum(word.start < negation.start for word in words)
+    between = comparison.evidence_text[former[-1].end : min(words[0].start, negation.start)]
+    if subject > (0 if negation.forwards else 1):
+        return {own, own - 1} if _JOINED.search(between) else {own}
+    return set(range(own + 1)) if negation.forwards and own > 1 and between.strip() == "," else {own}
+
+
+def _running_words(text: str, sentence: Sentence) -> set[str]:
+    return {word.lower() for word in _RUNNING_WORD.findall(text, *sentence.span)}
 
 
 def opposite_signals(comparison: Comparison) -> list[Signal]:
@@ -356,6 +427,49 @@ def denial_signals(comparison: Comparison) -> list[Signal]:
     if denies or (denied and not any(word.negated for word in comparison.claim.words)):
         return [Signal("negation", "unchecked", "What is denied cannot be compared across languages.")]
     return []
+
+
+_FREE_OF_ELSE = re.compile(r"free\s+(?:from|of)\b(?!\s+(?:any\s+)?(?:charge|cost|fee))", re.I)
+
+
+def free_signals(comparison: Comparison) -> list[Signal]:
+    """Find what the claim says is free of charge, and the evidence does not say is so, or gives a price for."""
+    about = (word.keys for word in comparison.words if not word.keys & COSTS_NOTHING)
+    said: frozenset[str] = frozenset().union(*about)
+    for word in comparison.claim.words:
+        if not word.keys & COSTS_NOTHING or word.name or _FREE_OF_ELSE.match(comparison.claim_text, word.start):
+            continue
+        span = (word.start, word.end)
+        free = [
+            _shared_in_part(sentence, other.start, said)
+            for sentence in comparison.aligned
+            if sentence is comparison.aligned[0] or _speaks_of_the_same(comparison, sentence, said)
+            for other in sentence.words
+            if other.keys & COSTS_NOTHING
+        ]
+        for sentence in comparison.aligned if free else comparison.aligned[:1]:
+            for price in sentence.amounts:
+                is_price = price.unit in MONEY_UNITS
+                if is_price and (not free or _shared_in_part(sentence, price.start, said) > max(free)):
+                    place = (price.outer_start, price.outer_end)
+                    written = comparison.evidence_text[slice(*place)]
+                    detail = f'The claim says "{comparison.quoted(word)}", the evidence "{written}".'
+                    return [Signal("free", "contradicts", detail, span, place)]
+        if comparison.aligned and not free:
+            return [Signal("free", "lacks", f'The evidence does not say "{comparison.quoted(word)}".', span)]
+    return []
+
+
+def _speaks_of_the_same(comparison: Comparison, sentence: Sentence, said: frozenset[str]) -> bool:
+    """Tell whether a neighbour says something of what the claim is about, or of what stands before it (It is free)."""
+    return bool(sentence.keys & said) or _PRONOUN.match(comparison.evidence_text, sentence.span.start) is not None
+
+
+def _shared_in_part(sentence: Sentence, place: int, said: frozenset[str]) -> int:
+    """Count the words of the part of a sentence around a place that the claim has as well."""
+    number = bisect_right(sentence.parts, place)
+    words = (word for word in sentence.words if bisect_right(sentence.parts, word.start) == number)
+    return sum(1 for word in words if word.keys & said and not word.in_amount)
 
 
 def name_signals(comparison: Comparison) -> list[Signal]:
@@ -473,6 +587,41 @@ def condition_signals(comparison: Comparison) -> list[Signal]:
     return found
 
 
+_LIMITS = frozenset({"least", "more", "most", "less", "within", "after"})
+
+
+def limit_signals(comparison: Comparison) -> list[Signal]:
+    """Find a limit of the evidence (5,000 taka or more, within 30 days) that the claim drops: it holds beyond it too.
+
+    The limit stands in a clause of the best sentence that holds words of the claim, and the claim has no amount of the
+    kind.
+    """
+    said = comparison.claim.keys
+    meant = {w.clause for sentence in comparison.aligned[:1] for w in sentence.words if w.keys & said and not w.light}
+    return [signal for clause, signal in _dropped_limits(comparison) if clause in meant]
+
+
+def unaligned_limit_signals(comparison: Comparison) -> list[Signal]:
+    """Across languages: the same for limits of the whole best sentence, for no words tell the clause."""
+    return [signal for _, signal in _dropped_limits(comparison)]
+
+
+def _dropped_limits(comparison: Comparison) -> Iterator[tuple[int, Signal]]:
+    """Give the clause of each limit of the best sentence that the claim has no amount to compare with."""
+    for best in comparison.aligned[:1]:
+        for amount in best.amounts:
+            is_limit = amount.bound in _LIMITS and amount.unit is not None
+            if not is_limit or any(compare(own, amount) != "none" for own in comparison.claim.amounts):
+                continue
+            span = (amount.outer_start, amount.outer_end)
+            detail = f'The claim leaves out "{comparison.evidence_text[slice(*span)]}".'
+            inside = (word.clause for word in best.words if word.start >= amount.outer_start)
+            yield (
+                next(inside, best.words[-1].clause if best.words else 0),
+                Signal("condition", "unchecked", detail, None, span),
+            )
+
+
 def hedge_signals(comparison: Comparison) -> list[Signal]:
     """Find a doubt of the evidence (may, usually) that the claim drops."""
     if not comparison.aligned or _HEDGED.search(comparison.claim_text, *comparison.claim.span):
@@ -520,16 +669,27 @@ SIGNALS: tuple[Callable[[Comparison], list[Signal]], ...] = (
     amount_signals,
     code_signals,
     negation_signals,
+    denied_signals,
     opposite_signals,
+    free_signals,
     qualifier_signals,
     name_signals,
     replacement_signals,
     condition_signals,
+    limit_signals,
     hedge_signals,
     word_signals,
 )
 """What is looked at when claim and evidence are in one language."""
 ACROSS_LANGUAGES_UNALIGNED = (amount_signals, code_signals)
 """What can be compared across languages before it is known which sentences belong together."""
-ACROSS_LANGUAGES = (*ACROSS_LANGUAGES_UNALIGNED, denial_signals, opposite_signals, qualifier_signals)
+ACROSS_LANGUAGES = (
+    *ACROSS_LANGUAGES_UNALIGNED,
+    unaligned_amount_signals,
+    denial_signals,
+    opposite_signals,
+    free_signals,
+    qualifier_signals,
+    unaligned_limit_signals,
+)
 """The same when the sentence is known."""

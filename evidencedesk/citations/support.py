@@ -5,8 +5,8 @@ How a claim becomes a verdict:
 1. A sentence of the claim that stands in the evidence as it is, is supported: a quotation needs no more.
 2. Any other is held against the sentence of the evidence that holds most of it, and a neighbour if
    that adds to it.
-3. Each of `signals.SIGNALS` looks at one thing: amounts, codes, negation, opposites, qualifiers, names, conditions,
-   words.
+3. Each of `signals.SIGNALS` looks at one thing: amounts, codes, negation, opposites, what is free of charge,
+   qualifiers, names, conditions and limits, words.
 4. The gravest effect decides: one that contradicts gives `contradicted` (where most of the words agree; else the two
    speak of different things), one that lacks `unsupported`, one that cannot be decided `unchecked`, none `supported`.
 5. A claim of several sentences is as good as its worst. A sentence that says nothing (`Yes.`) is passed over; where

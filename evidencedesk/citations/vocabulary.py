@@ -20,7 +20,7 @@ refund money+back reimburse reimbursement repay
 cancel terminate end discontinue
 deliver delivery arrive arrival receive reach shipment
 buy purchase acquire
-free free+charge no+charge no+cost without+charge complimentary gratis
+free free+charge no+charge no+cost no+fee without+charge cost+nothing complimentary gratis ফ্রি বিনামূল্য বিনা+মূল্য বিনা+খরচ
 must required require need necessary obligatory mandatory
 allow permit permitted may
 keep retain store hold
@@ -91,7 +91,6 @@ die death
 participate role
 ফেরত রিটার্ন
 টাকা অর্থ
-ফ্রি বিনামূল্য বিনা+মূল্য বিনা+খরচ
 কেনা ক্রয় কিনা কিন
 বাতিল রদ
 ডেলিভারি পৌঁছা পাওয়া
@@ -278,6 +277,8 @@ SYNONYMS = _index(_SYNONYMS, "=")
 QUALIFIERS = _index(_QUALIFIERS, "!")
 OPPOSITES: Mapping[str, tuple[tuple[int, int], ...]] = _opposites()
 """Root -> (pair, side) of each pair of opposites that it stands in; side is 1 or -1."""
+COSTS_NOTHING = SYNONYMS[_roots("gratis")[0]]
+"""The group of meaning of what is free of charge, in both languages."""
 SAYS_NO_ALONE = frozenset(
     stem(normalise(word)) for word in f"not never no cannot neither nor yet zero {_NEGATIONS_BANGLA}".split()
 )

@@ -4,7 +4,7 @@ What is asked for goes to stdout: words for people, or the records as JSON. Ever
 progress bar, errors) goes to stderr.
 """
 
-from evidencedesk.cli import asking, upkeep
+from evidencedesk.cli import asking, trust, upkeep
 from evidencedesk.cli.program import app, main
 
-__all__ = ["app", "asking", "main", "upkeep"]
+__all__ = ["app", "asking", "main", "trust", "upkeep"]

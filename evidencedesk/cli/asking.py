@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -31,21 +32,27 @@ from evidencedesk.cli.program import (
     examples,
 )
 from evidencedesk.desk import Desk
+from evidencedesk.errors import ModelUnavailable
 from evidencedesk.llm import LLMClient, OpenAIClient
 
-_LLM_PREFIX = "openai:"
 
-
-def _llm_option(name: str) -> str:
-    if (name != "none" and not name.removeprefix(_LLM_PREFIX).strip(" ")) or not (
-        name == "none" or name.startswith(_LLM_PREFIX)
-    ):
+def llm_option(name: str) -> str:
+    """Refuse a name that is no model as a usage error."""
+    kind, _, model = name.partition(":")
+    if name != "none" and (kind != "openai" or not model.strip()):
         raise typer.BadParameter(f"{name!r} is neither none nor openai:MODEL")
     return name
 
 
-def _llm(name: str, base_url: str | None) -> LLMClient | None:
-    return None if name == "none" else OpenAIClient(name.removeprefix(_LLM_PREFIX), base_url=base_url)
+def llm_client(name: str, base_url: str | None) -> LLMClient | None:
+    """What answers; None quotes."""
+    if name == "none":
+        return None
+    if find_spec("openai") is None:
+        # Said at once: a question that is turned away calls no model, and would hide it.
+        problem = 'the package openai is not installed; `pip install "evidencedesk[openai]"`'
+        raise ModelUnavailable(model=name, problem=problem)
+    return OpenAIClient(name.partition(":")[2], base_url=base_url)
 
 
 _AsOf = Annotated[
@@ -70,7 +77,7 @@ def ask(
     llm: Annotated[
         str,
         typer.Option(
-            "--llm", metavar="none|openai:MODEL", callback=_llm_option,
+            "--llm", metavar="none|openai:MODEL", callback=llm_option,
             help="What answers. none: the best sentences, quoted. OPENAI_API_KEY is the key.",
         ),
     ] = "none",
@@ -98,7 +105,7 @@ def ask(
     weak, or two documents compete, or a sentence is not supported, the reason is printed and the exit code is 3.
     """
     with Desk.open(db, embedder=embedder, read_only=not record, create=False) as desk:
-        answer = desk.ask(question, llm=_llm(llm, base_url), record=record, as_of=as_of)
+        answer = desk.ask(question, llm=llm_client(llm, base_url), record=record, as_of=as_of)
     if as_json:
         print_json(answer)
     else:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.cells import cell_len
@@ -25,6 +25,8 @@ from evidencedesk.records import (
     Document,
     DocumentSummary,
     Failed,
+    Flip,
+    GateReport,
     Hit,
     Hits,
     IngestProgress,
@@ -34,6 +36,12 @@ from evidencedesk.records import (
     StatusChange,
     UpdateReport,
 )
+
+if TYPE_CHECKING:
+    from evidencedesk.evaluation.attacks import AttackReport
+    from evidencedesk.evaluation.calibration import CalibrationReport
+    from evidencedesk.evaluation.metrics import Rate
+    from evidencedesk.evaluation.report import EvaluationReport
 
 # A document must not steer the terminal. U+FFFD stands for control characters, save line ends and tabs.
 _CONTROLS: dict[int, str | None] = dict.fromkeys([*range(32), *range(127, 160)], "\ufffd")
@@ -127,8 +135,8 @@ _OUTCOMES = ("added", "updated", "unchanged", "superseded", "missing", "withdraw
 
 def print_ingest_report(report: IngestReport) -> None:
     """Print the counts of an ingest, and what they count."""
-    if report.dry_run:
-        print_text("dry run: nothing was written; a real run would give")
+    if report.dry_run or (report.gate is not None and not report.gate.accepted):
+        print_text(f"{'dry run' if report.dry_run else 'refused'}: nothing was written; a real run would give")
     for outcome in _OUTCOMES:
         entries = getattr(report, outcome)
         print_text(f"{outcome:<14} {len(entries):>6}")
@@ -138,6 +146,7 @@ def print_ingest_report(report: IngestReport) -> None:
     print_text(f"{'texts embedded':<14} {report.embedded:>6}")
     if report.stale_answers:
         print_text(f"{'answers stale':<14} {report.stale_answers:>6}  (evidencedesk answers --stale)")
+    print_gate(report.gate)
     for note in report.notes:
         print_text(f"note: {note}")
     if not any(getattr(report, outcome) for outcome in _OUTCOMES):
@@ -161,6 +170,7 @@ def print_update_report(report: UpdateReport) -> None:
         print_text(f"superseded: {doc_id}")
     if report.stale_answers:
         print_text(f"recorded answers gone stale: {report.stale_answers} (evidencedesk answers --stale)")
+    print_gate(report.gate)
     for note in report.notes:
         print_text(f"note: {note}")
 
@@ -257,7 +267,7 @@ _STAGE_OF: Mapping[AnswerReason, str] = {
     "uncalibrated": "the guard, before a model was called",
     "model_failed": "the model: no reply",
     "bad_output": "the parser: the reply cannot be used",
-    "model_abstained": "the model",
+    "model_abstained": "what answers: the model, or the quoting of sentences",
     "unknown_citation": "the citation check: a cited id is no evidence",
     "unsupported_claim": "the citation check: a claim is not supported",
     "ok": "the citation check: everything holds",
@@ -286,6 +296,124 @@ def print_recorded(answer: RecordedAnswer) -> None:
         sentence = {True: "the cited sentence changed", False: "the cited sentence still stands there", None: ""}
         parts = [f"   stale: {stale.old_chunk_id} {stale.why}", instead, sentence[stale.sentence_changed]]
         print_text("; ".join(part for part in parts if part))
+
+
+def print_gate(gate: GateReport | None) -> None:
+    """Print what a gate found, when there was one."""
+    if gate is None:
+        return
+    print_text()
+    print_text("gate: accepted" if gate.accepted else "gate: refused; nothing of it was written")
+    for objection in gate.objections:
+        print_text(f"  {objection}")
+    print_flips(gate.flips, "every case came out as before")
+    for change in gate.changes:
+        same = change.old_doc_id == change.new_doc_id
+        print_text(f"{change.old_doc_id} corrected" if same else f"{change.old_doc_id} -> {change.new_doc_id}")
+        for sign, sentences in (("-", change.removed), ("+", change.added)):
+            for sentence in sentences:
+                print_text(f"  {sign} {sentence}")
+
+
+def print_flips(flips: Sequence[Flip], otherwise: str) -> None:
+    """Print the cases that came out otherwise; `otherwise` when there are none."""
+    for flip in flips:
+        print_text(f"case {flip.case_id}: {flip.before or 'not asked'} -> {flip.after}  {flip.question}")
+    if not flips:
+        print_text(otherwise)
+
+
+def print_evaluation(report: EvaluationReport) -> None:
+    """Print the tables of an evaluation, every rate as n of N with its interval."""
+    print_text(f"cases {len(report.cases)}, documents in force {report.documents_in_force}")
+    print_text(f"embedder {report.embedder or 'none: keyword search'}; answers by {report.model}")
+    print_text()
+    print_table(
+        ("tag", "mode", "recall@1", "recall@3", f"recall@{report.k}", "MRR", f"nDCG@{report.k}"),
+        (
+            (row.tag, row.mode, *map(_rate, (row.recall_at_1, row.recall_at_3, row.recall_at_k)),
+             _mean(row.mrr), _mean(row.ndcg_at_k))
+            for row in report.retrieval
+        ),
+    )  # fmt: skip
+    if report.sweep:
+        print_text()
+        print_table(
+            ("min_score", "min_margin", "unanswerable answered", "answerable turned away", "wrong top document"),
+            (
+                (f"{row.min_score:g}", f"{row.min_margin:g}",
+                 *map(_rate, (row.unanswerable_answered, row.answerable_turned_away, row.wrong_top)))
+                for row in report.sweep
+            ),
+        )  # fmt: skip
+    print_text(report.separation)
+    print_text()
+    guarded = report.guarded
+    for name, rate in (
+        ("answered", guarded.answered), ("wrong", guarded.wrong),
+        ("unanswerable answered", guarded.unanswerable_answered),
+        ("answerable turned away", guarded.answerable_turned_away), ("errors", guarded.errors),
+    ):  # fmt: skip
+        print_text(f"{name:<24} {rate}")
+    print_text(f"{'model calls':<24} {guarded.model_calls} of {len(report.cases)}")
+    print_text(f"{'reasons':<24} " + ", ".join(f"{reason} {count}" for reason, count in guarded.reasons.items()))
+    for case in report.cases:
+        if case.outcome not in ("right", "refused"):
+            print_text(f"{case.outcome}: {case.case_id} {case.question}")
+            print_text(f"  {case.error or case.detail}")
+    if report.run_id is not None:
+        print_aside(f"note: kept as run {report.run_id}")
+
+
+def _rate(rate: Rate) -> str:
+    return "-" if rate.value is None else f"{rate.count:g} of {rate.of}"
+
+
+def _mean(rate: Rate) -> str:
+    return "-" if rate.value is None else f"{rate.value:.3f}"
+
+
+def print_calibration(report: CalibrationReport) -> None:
+    """Print what a calibration found."""
+    print_text(f"cases {report.case_count}, embedder {report.embedder or 'none: keyword search'}")
+    print_text(report.promise)
+    print_text()
+    print_text(f"{'pass':<24} {report.answered}")
+    print_text(f"{'wrong, of these':<24} {report.wrong}")
+    print_text(f"{'answerable turned away':<24} {report.turned_away}")
+    print_text(f"{'AUROC':<24} {_figure(report.auroc)} (area under risk and coverage {_figure(report.aurc)})")
+    print_text()
+    guard = report.guard
+    print_table(
+        ("signal", "weight", "mean", "deviation", "AUROC alone"),
+        (
+            (name, f"{weight:.2f}", f"{mean:.3f}", f"{deviation:.3f}", _figure(report.auroc_of[name]))
+            for name, weight, mean, deviation in zip(
+                guard.signals, guard.weights, guard.means, guard.deviations, strict=True
+            )
+        ),
+    )
+    print_text(f"answered from a probability of {guard.threshold:.3f}")
+
+
+def _figure(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
+
+
+def print_attacks(report: AttackReport) -> None:
+    """Print what share of each kind of attack is blocked, and what came through."""
+    for kind, rate in report.claims.blocked.items():
+        print_text(
+            f"{kind:<16} blocked {rate}" + ("  (true: none should be)" if kind in ("verbatim", "reworded") else "")
+        )
+    print_text(f"{'off the corpus':<16} refused {report.questions_refused}")
+    for judged in report.claims.passed:
+        print_text(f"passed: {judged.attack.kind} [{judged.attack.chunk_id}] {judged.attack.claim}")
+    for judged in report.claims.turned_away:
+        reason = judged.support.reason if judged.support else judged.error
+        print_text(f"turned away though true: [{judged.attack.chunk_id}] {judged.attack.claim}: {reason}")
+    for answer in report.answered:
+        print_text(f"answered: {answer.question}: {answer.text}")
 
 
 @contextmanager

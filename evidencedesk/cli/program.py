@@ -7,7 +7,7 @@ import os
 import re
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -40,6 +40,9 @@ from evidencedesk.records import (
     Status,
 )
 from evidencedesk.retrieval import Fusion
+
+if TYPE_CHECKING:
+    from evidencedesk.evaluation.gate import Gate
 
 DONE, ERROR, USAGE, ABSTAINED, DONE_WITH_FAILURES, INTERRUPTED, READER_GONE = 0, 1, 2, 3, 4, 130, 141
 """Exit codes; the last two are 128 + SIGINT and 128 + SIGPIPE, as a shell reports them."""
@@ -88,7 +91,7 @@ only what changed is read in. --db PATH, or the variable EVIDENCEDESK_DB, names 
 
 \b
 Exit codes:
-  0  done, found or answered   3  nothing found, no answer, or not verified
+  0  done, found or answered   3  nothing found, no answer, not verified, or refused by a gate
   1  error, or check failed    4  done, but some files failed
   2  wrong usage               130  interrupted
 """
@@ -158,6 +161,21 @@ EmbedderName = Annotated[
         help="What makes vectors. auto: the file's own; for a new file e5 if installed. none: keywords only.",
     ),
 ]  # fmt: skip
+FailUnder = Annotated[
+    list[str] | None,
+    typer.Option("--fail-under", metavar="METRIC=VALUE", help="The least that a figure may be, such as recall@3=0.9."),
+]
+FailOver = Annotated[
+    list[str] | None,
+    typer.Option("--fail-over", metavar="METRIC=VALUE", help="The most that a figure may be, such as wrong=0."),
+]
+GateFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--gate", metavar="CASES",
+        help="Commit only if these cases hold of what the change makes true; else undo it and exit with 3.",
+    ),
+]  # fmt: skip
 Json = Annotated[bool, typer.Option("--json", help="Print the records as JSON, nothing else, on stdout.")]
 _Lang = Annotated[
     str | None,
@@ -192,6 +210,7 @@ def _require(path: Path, kind: str) -> None:
         "evidencedesk ingest corpus",
         "evidencedesk ingest corpus --dry-run",
         "evidencedesk ingest corpus --prune",
+        "evidencedesk ingest corpus --gate data/rag_cases.jsonl",
         "evidencedesk ingest corpus --db shop.db --embedder toy",
     )
 )
@@ -216,7 +235,12 @@ def ingest(
     prune_limit: Annotated[
         float, typer.Option("--prune-limit", min=0, max=1, help="Refuse to prune more than this share of them.")
     ] = PRUNE_LIMIT,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Report, but write and embed nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Report, but write nothing; embed nothing either, save with --gate.")
+    ] = False,
+    gate: GateFile = None,
+    fail_under: FailUnder = None,
+    fail_over: FailOver = None,
     as_json: Json = False,
 ) -> None:  # fmt: skip
     """Bring in a folder, making the file if there is none.
@@ -225,6 +249,7 @@ def ingest(
     it is reported with its line, and the exit code is 4.
     """
     _require(folder, "folder")
+    asked = _gate(gate, fail_under, fail_over)
     place = ":memory:" if dry_run and not schema.exists(db) else db
     latest: IngestProgress | None = None
     with Desk.open(place, embedder=embedder, create=not dry_run, chunk_chars=chunk_chars) as desk:
@@ -237,7 +262,7 @@ def ingest(
                     draw(progress)
 
                 report = desk.ingest(
-                    folder, root=root, prune=prune, prune_limit=prune_limit, dry_run=dry_run, progress=note
+                    folder, root=root, prune=prune, prune_limit=prune_limit, dry_run=dry_run, gate=asked, progress=note
                 )
         except KeyboardInterrupt:
             print_aside(_interrupted(latest, dry_run=dry_run))
@@ -246,8 +271,22 @@ def ingest(
         print_json(report)
     else:
         print_ingest_report(report)
+    if report.gate is not None and not report.gate.accepted:
+        raise typer.Exit(ABSTAINED)
     if report.failed:
         raise typer.Exit(DONE_WITH_FAILURES)
+
+
+def _gate(cases: Path | None, fail_under: list[str] | None, fail_over: list[str] | None) -> Gate | None:
+    if cases is None:
+        if fail_under or fail_over:
+            raise typer.BadParameter("--fail-under and --fail-over go with --gate CASES")
+        return None
+    from evidencedesk.cli.trust import limits
+    from evidencedesk.evaluation.gate import Gate
+
+    _require(cases, "file")
+    return Gate(cases, limits("--fail-under", fail_under), limits("--fail-over", fail_over))
 
 
 def _interrupted(latest: IngestProgress | None, *, dry_run: bool) -> str:
@@ -263,6 +302,9 @@ def _interrupted(latest: IngestProgress | None, *, dry_run: bool) -> str:
 @app.command(epilog=examples("evidencedesk update corpus/kc-returns-v3.md"))
 def update(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="One Markdown or text file.")],
+    gate: GateFile = None,
+    fail_under: FailUnder = None,
+    fail_over: FailOver = None,
     db: Db = DEFAULT_PATH,
     embedder: EmbedderName = "auto",
     as_json: Json = False,
@@ -272,12 +314,15 @@ def update(
     The former text of its doc_id is replaced, and older versions become superseded, in one step.
     """
     _require(file, "file")
+    asked = _gate(gate, fail_under, fail_over)
     with Desk.open(db, embedder=embedder, create=False) as desk:
-        report = desk.update_document(file)
+        report = desk.update_document(file, gate=asked)
     if as_json:
         print_json(report)
     else:
         print_update_report(report)
+    if report.gate is not None and not report.gate.accepted:
+        raise typer.Exit(ABSTAINED)
 
 
 @app.command(epilog=examples("evidencedesk promote --db shop.db"))

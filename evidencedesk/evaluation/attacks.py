@@ -34,7 +34,7 @@ from evidencedesk.evaluation.rewriting import (
     with_another_number,
     with_another_polarity,
 )
-from evidencedesk.records import Chunk, Document, Support, require_count
+from evidencedesk.records import Answer, Chunk, Document, Support, require_count
 from evidencedesk.text import analyse, key_words, normalise, numbers, sentences
 from evidencedesk.text.spelling import word_set
 
@@ -339,6 +339,23 @@ def block_rates(attacks: Iterable[Attack], checker: SupportChecker) -> BlockRepo
                 (turned_away if is_control else passed).append(Judged(attack, support))
         counts[attack.kind] += Rate(int(is_blocked), 1)
     return BlockReport(counts, tuple(passed), tuple(turned_away), tuple(failed))
+
+
+@dataclass(frozen=True, slots=True)
+class AttackReport:
+    """What attacks from a file's own documents found."""
+
+    claims: BlockReport
+    questions_refused: Rate
+    """Of the questions that the documents cannot answer."""
+    answered: tuple[Answer, ...]
+    """Those that were answered all the same."""
+
+
+def refused_questions(claims: BlockReport, answers: Sequence[Answer]) -> AttackReport:
+    """Put the attacks on claims and the answers to questions that have none into one report."""
+    answered = tuple(answer for answer in answers if not answer.abstained)
+    return AttackReport(claims, Rate(len(answers) - len(answered), len(answers)), answered)
 
 
 # ---------------------------------------------------------------- questions that nothing answers

@@ -24,6 +24,7 @@ from evidencedesk.errors import (
 from evidencedesk.index.upkeep import withdraw_in
 from evidencedesk.index.writing import Index, Written, disagreement
 from evidencedesk.records import (
+    Document,
     Failed,
     IngestProgress,
     IngestReport,
@@ -118,8 +119,7 @@ def ingest_folder(
         raise ValueError(f"prune_limit must be a share from 0 to 1, not {prune_limit!r}")
     if dry_run:
         return _rehearse(index, folder, root=root, prune=prune, prune_limit=prune_limit, progress=progress)
-    place = folder.resolve()
-    root_name = root if root is not None else place.name if folder.is_dir() else place.parent.name
+    root_name = _root_name(folder, root)
     paths, skipped = find_sources(folder)
     tally = Tally(skipped=list(skipped))
     every_claim = _read_claims(folder, paths, tally)
@@ -294,3 +294,43 @@ def _missing(
         )
 
     return [document for document in snapshot.stored_under(root) if gone(document)]
+
+
+@dataclass(slots=True)
+class Ahead:
+    """What was done before a change is tried."""
+
+    replaced: dict[str, Document] = field(default_factory=dict)
+    """Documents, by doc_id, whose text the change would replace in place, as they are."""
+    embedded: int = 0
+
+    def embed(self, index: Index, source: SourceDocument, root: str | None) -> None:
+        """Embed what one document would bring in, and keep its vectors in the file. Writes vectors only."""
+        with index.store.read() as snapshot:
+            stored = snapshot.stored(source.doc_id)
+            if stored is not None and stored.content_hash != content_hash(source):
+                self.replaced[source.doc_id] = snapshot.document(source.doc_id)
+        new_vectors, _ = index.embed(index.prepare(source, root))
+        index.keep(new_vectors)
+        self.embedded += len(new_vectors)
+
+
+def embed_ahead(index: Index, folder: Path, root: str | None, progress: Progress | None = None) -> Ahead:
+    """Embed what a folder would bring in, and keep the vectors in the file. Writes vectors only.
+
+    So that a change that is tried under the write lock waits for no embedder. What is wrong with a file is not told
+    here: the ingest itself reports it.
+    """
+    ahead, tally = Ahead(), Tally()
+    claims = _without_conflicts(_read_claims(folder, find_sources(folder)[0], tally), tally)
+    for done, claim in enumerate(claims, 1):
+        with _failures_of(claim.path, tally):
+            ahead.embed(index, _read_again(folder, claim), _root_name(folder, root))
+        if progress is not None:
+            progress(IngestProgress(done, len(claims), ahead.embedded, claim.path))
+    return ahead
+
+
+def _root_name(folder: Path, root: str | None) -> str:
+    place = folder.resolve()
+    return root if root is not None else place.name if folder.is_dir() else place.parent.name

@@ -154,6 +154,13 @@ class Index:
         note = f"{prepared.source.doc_id}: {cut} of its texts are longer than {given.name} reads, and were cut by it"
         return dict(zip(places, made, strict=True)), (note,) if cut else ()
 
+    def keep(self, new_vectors: Mapping[str, NDArray[np.float32]]) -> None:
+        """Store vectors by the hash of their text, whether or not a chunk has that text yet. Writes."""
+        if new_vectors and self.settings.embedder_key is not None:
+            with self.store.write("keeping vectors") as transaction:
+                self._same_settings(transaction)
+                vectors.put(transaction.connection, self.settings.embedder_key, new_vectors)
+
     # ------------------------------------------------------------ inside the transaction
 
     def write(

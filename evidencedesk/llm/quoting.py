@@ -5,6 +5,8 @@ How a sentence is chosen; the weights were chosen on public questions (docs/deci
 - The question's terms are weighted by their idf among all the sentences that may be quoted. A term counts whole where
   the sentence has it, in part where only the sentence before (`NEAR`) or title, heading and table header (`HEAD`) do.
 - A question for a duration, an amount, a date or a count favours sentences that hold one (`WANTED`).
+- Such a sentence counts although it shares no term itself, where it leans on the sentence before it and the question's
+  terms stand there or in title and heading: `It reaches you within 5 working days` under `How refunds are paid`.
 - A passage loses `RANK` for each rank that it stands behind the first; among equals the first stands.
 """
 
@@ -38,10 +40,26 @@ _REFERENCES = re.compile(r"(?:\[[^\[\]\s]{1,20}\])+\Z")
 _STOPS = (".", "!", "?", "…", "।", "॥")
 _REFERRING = frozenset(
     normalise(
-        "it its he his him she her they their them this that these those such both"
+        "it its neither nor he his him she her they their them this that these those such both"
         " এটি এটা এগুলো এগুলি সেটি সেটা সেগুলো তিনি তারা তাঁরা সে তার তাঁর তাদের তাঁদের এর এরা এই এ সেই ঐ"
     ).split()
 )
+_REFERS_BACK = re.compile(  # `Below that`, and in second place `them` of `Send them` or `it` of `If it`
+    r"\W*(?:(?:above|below|over|under|after|before|beyond|besides|beside|until|with|without|for|in|from|to)"
+    r"\s+(?:that|it|them|this(?=,)|these(?=,))|[^\W\d_]+\s+(?:it|them))\b",
+    re.IGNORECASE,
+)
+_THEM = re.compile(r"\bthem\b", re.IGNORECASE)
+_SEVERAL = re.compile(r"\b(?!does\b)[^\W\d_]{2,}[^\Wsui\d_]s\b|\b(?:and|people|children)\b", re.IGNORECASE)
+"""What `them` could mean: a plural, or two things."""
+
+
+def _leans(words: str) -> bool:
+    """Whether a sentence speaks of what only the one before names."""
+    if normalise(words.partition(" ")[0].strip(",;:'’\"“”")) in _REFERRING or _REFERS_BACK.match(words):
+        return True
+    them = _THEM.search(words)
+    return them is not None and not _SEVERAL.search(words, 0, them.start())
 
 
 # ---------------------------------------------------------------- what a question asks for
@@ -115,6 +133,8 @@ class _Sentence:
     leans: bool
     """Whether it says nothing alone and is quoted with the one before."""
     quotable: bool
+    place: int
+    """Where it begins in the text of its passage."""
 
 
 def _read(passage: NumberedPassage) -> Iterator[_Sentence]:
@@ -136,9 +156,9 @@ def _read(passage: NumberedPassage) -> Iterator[_Sentence]:
         elif mark:
             before, leans = lead, lead is not None and not words.endswith(_STOPS)
         else:
-            before, leans = former, normalise(words.partition(" ")[0].strip(",;:'’\"“”")) in _REFERRING
+            before, leans = former, _leans(words)
         sentence = _Sentence(
-            passage, words, _terms(words), before, leans and before is not None, not is_header and bool(words)
+            passage, words, _terms(words), before, leans and before is not None, not is_header and bool(words), start
         )
         header = (sentence if is_header else header) if is_row else None
         lead = lead if mark else sentence
@@ -181,21 +201,34 @@ class QuotingAnswerer:
                 break
             if sentence not in chosen and (not sentence.leans or sentence.before in chosen):
                 chosen.append(sentence)
-        return chosen
+        return _in_order(chosen)
+
+
+def _in_order(chosen: Sequence[_Sentence]) -> list[_Sentence]:
+    """The passages as they were chosen, and the sentences of each as they stand there."""
+    passages = list(dict.fromkeys(sentence.passage.number for sentence in chosen))
+    return sorted(chosen, key=lambda sentence: (passages.index(sentence.passage.number), sentence.place))
 
 
 def _ranked(question: str, passages: Sequence[NumberedPassage]) -> list[tuple[float, _Sentence]]:
-    """The sentences that share a term with the question, with their scores, best first."""
+    """The sentences that may answer, with their scores, best first."""
     asked, holds = _terms(_ASKING.sub(" ", normalise(question))), _wanted(question)
     read = [sentence for passage in passages for sentence in _read(passage)]
     found = [sentence for sentence in read if sentence.quotable and len(sentence.text) <= MAX_QUOTE_CHARS]
-    sharing = [sentence for sentence in found if not asked.isdisjoint(sentence.terms)]
+    heads = {passage.number: _terms(_head(passage)) for passage in passages}
+
+    def is_near(sentence: _Sentence) -> bool:
+        if not sentence.leans or sentence.before is None or not sentence.before.quotable:
+            return False
+        around = heads[sentence.passage.number] | sentence.before.terms
+        return not asked.isdisjoint(around) and holds(numbers(sentence.text), sentence.terms)
+
+    sharing = [sentence for sentence in found if not asked.isdisjoint(sentence.terms) or is_near(sentence)]
     asked_scripts = scripts(question)
     sharing = [s for s in sharing if not asked_scripts.isdisjoint(_scripts_of(s.passage))] or sharing
     counts = Counter(term for sentence in found for term in sentence.terms)
     idf = {term: math.log(1 + (len(found) - counts[term] + 0.5) / (counts[term] + 0.5)) for term in asked}
     whole = sum(idf.values())
-    heads = {passage.number: _terms(_head(passage)) for passage in passages}
 
     def score(sentence: _Sentence) -> float:
         near = sentence.before.terms if sentence.before else frozenset()

@@ -16,7 +16,15 @@ from pathlib import Path
 from evidencedesk import schema
 from evidencedesk.connections import MEMORY, Database, connect_database
 from evidencedesk.errors import DeskMissing
-from evidencedesk.store.answers import forget_answers, newly_stale, put_answer, recorded_answers
+from evidencedesk.store.answers import forget_answers, newly_stale, put_answer, recorded_answers, storable
+from evidencedesk.store.evaluations import (
+    StoredCase,
+    forget_guards,
+    put_guard,
+    put_run,
+    run_outcomes,
+    stored_guard,
+)
 from evidencedesk.store.snapshot import (
     ChunkHead,
     Scope,
@@ -37,6 +45,7 @@ __all__ = [
     "Settings",
     "Snapshot",
     "Store",
+    "StoredCase",
     "StoredDocument",
     "Transaction",
     "chunk_heads",
@@ -44,11 +53,17 @@ __all__ = [
     "content_hash",
     "documents",
     "forget_answers",
+    "forget_guards",
     "in_lists",
     "newly_stale",
     "open_store",
     "put_answer",
+    "put_guard",
+    "put_run",
     "recorded_answers",
+    "run_outcomes",
+    "storable",
+    "stored_guard",
     "utc_now",
 ]
 
@@ -74,7 +89,15 @@ class Store:
     def write(self, stage: str) -> Iterator[Transaction]:
         """One write transaction; commits at the end of the block, rolls back when it raises."""
         with self.database.write(stage) as connection:
-            yield Transaction(connection, self.now())
+            transaction = Transaction(connection, self.now())
+            before = transaction.change_count
+            yield transaction
+            if transaction.change_count != before:
+                transaction.stamp()
+
+    def within(self, transaction: Transaction) -> Store:
+        """The store as one open transaction sees it: its reads and writes are part of that one."""
+        return _Within(self.database, self.clock, transaction)
 
     @contextmanager
     def private_copy(self) -> Iterator[Store]:
@@ -84,6 +107,23 @@ class Store:
             self.database.copy_to(path)
             with closing(connect_database(path)) as database:
                 yield Store(database, self.clock)
+
+
+@dataclass(frozen=True, slots=True)
+class _Within(Store):
+    """Reads and writes inside an open transaction; a write that fails is undone to where it began."""
+
+    transaction: Transaction
+
+    @contextmanager
+    def read(self, stage: str = "reading") -> Iterator[Snapshot]:
+        # A new one each time: a snapshot keeps what it has read, and the transaction changes it.
+        yield Snapshot(self.transaction.connection, self.now())
+
+    @contextmanager
+    def write(self, stage: str) -> Iterator[Transaction]:
+        with self.transaction.connection.begin_nested():
+            yield Transaction(self.transaction.connection, self.now())
 
 
 def utc_now() -> datetime:

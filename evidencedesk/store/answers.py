@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from evidencedesk import schema
 from evidencedesk.models import AnswerCitationRow, AnswerClaimRow, AnswerHitRow, AnswerRow, table_of
-from evidencedesk.records import Answer, RecordedAnswer, RecordedCitation, StaleCitation
+from evidencedesk.records import Answer, CalibratedGuard, GuardValues, RecordedAnswer, RecordedCitation, StaleCitation
 from evidencedesk.store.snapshot import Snapshot, in_lists
 from evidencedesk.store.transaction import Transaction, inserted_key
 
@@ -25,7 +25,8 @@ def put_answer(transaction: Transaction, answer: Answer, *, checker: str, code_v
     assessment = answer.assessment
     if assessment is None:
         raise ValueError("an answer without an assessment cannot be recorded")
-    values = assessment.values
+    values = assessment.values if isinstance(assessment.values, GuardValues) else None
+    fitted = assessment.values if isinstance(assessment.values, CalibratedGuard) else None
     connection = transaction.connection
     inserted = connection.execute(
         sa.insert(AnswerRow).values(
@@ -34,7 +35,8 @@ def put_answer(transaction: Transaction, answer: Answer, *, checker: str, code_v
             detail=storable(answer.detail), guard_state=assessment.state, guard_measure=assessment.measure,
             top=assessment.top, margin=assessment.margin, min_score=values and values.min_score,
             min_margin=values and values.min_margin, missing_weight=values and values.missing_weight,
-            values_source=values and values.source,
+            probability=assessment.probability, threshold=fitted and fitted.threshold,
+            values_source=assessment.values and assessment.values.source,
             embedder=None if answer.embedder is None else str(answer.embedder), model=storable(answer.model),
             checker=checker, code_version=code_version,
         )

@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 import sqlalchemy as sa
 
 from evidencedesk.errors import NotFound
-from evidencedesk.models import ChunkRow, DeskRow, DocumentRow, EmbedderRow, table_of
+from evidencedesk.models import ChunkRow, DeskRow, DocumentRow, EmbedderRow, StateRow, table_of
 from evidencedesk.records import (
     Chunk,
     Document,
@@ -166,6 +166,11 @@ class Snapshot:
             embedder,
             row.next_change_at,
         )
+
+    @read_once
+    def generation(self) -> str:
+        """Which committed state of the file this is; a write transaction reads the one that it started from."""
+        return str(self.connection.execute(sa.select(table_of(StateRow).c.generation)).scalar_one())
 
     @property
     def something_is_due(self) -> bool:

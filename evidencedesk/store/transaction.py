@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 from typing import Any
 
 import sqlalchemy as sa
 
 from evidencedesk import schema
-from evidencedesk.models import Base, ChunkRow, DeskRow, DocumentRow, EmbedderRow, VectorRow
+from evidencedesk.models import Base, ChunkRow, DeskRow, DocumentRow, EmbedderRow, StateRow, VectorRow
 from evidencedesk.records import EmbedderIdentity, Passage, SourceDocument, StatusChange
 from evidencedesk.store.snapshot import Snapshot, content_hash
 from evidencedesk.versions import settle, version_sort_key
@@ -29,6 +30,15 @@ class Transaction(Snapshot):
                 embedder_key=None if embedder is None else self.embedder_key(embedder),
             )
         )  # fmt: skip
+
+    @property
+    def change_count(self) -> int:
+        """Rows that this connection has changed since it was opened."""
+        return int(self.connection.exec_driver_sql("SELECT total_changes()").scalar_one())
+
+    def stamp(self) -> None:
+        """Mark the state that this transaction leaves; at random, so that one that was rolled back never returns."""
+        self.connection.execute(sa.update(StateRow).values(generation=secrets.token_hex(16)))
 
     def embedder_key(self, embedder: EmbedderIdentity) -> int:
         """The key of an embedder in this file; it gets one when it has none."""

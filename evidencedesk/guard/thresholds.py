@@ -1,4 +1,4 @@
-"""The guard: whether what search found is good enough to answer from, before a model is asked.
+"""A guard of two thresholds, in the scale of one embedder.
 
 It reads a number that means the same for every question: the exact cosine where the hits have one, else the share of
 the question's idf weight that a chunk holds. Never the score that the hits are ordered by: a fused score is scaled
@@ -24,32 +24,18 @@ KEYWORD_VALUES = GuardValues(
     measure="idf_share",
 )
 """For a search without a question vector, on any desk."""
-CANDIDATES = 3
-"""How many of the best hits the guard looks at."""
-GIVEN = "given by the caller"
 
 
-def assess(
-    candidates: Sequence[Hit],
-    values: GuardValues | None = None,
-    *,
-    min_score: float | None = None,
-    min_margin: float | None = None,
-) -> Assessment:
-    """Judge the best hits of one search, in its order: the first must be good, and no other text nearly as good.
+def assess(candidates: Sequence[Hit], values: GuardValues | None) -> Assessment:
+    """Judge the hits of one search, in its order: the first must be good, and no other text nearly as good.
 
     States, the first that holds: `no_result` without candidates; `uncalibrated` without values; `weak` when the first
     scores below `min_score`; `ambiguous` when the second is of another text and the first's lead over it is below
-    `min_margin` (the lead is negative where the second scores higher); `ok`. `min_score` and `min_margin` may be
-    given instead of `values`. ValueError for both, for one of the two alone, and for values in another measure.
+    `min_margin` (the lead is negative where the second scores higher); `ok`. ValueError for values in another measure.
     """
-    if min_score is not None and min_margin is not None and values is None:
-        values = GuardValues(min_score, min_margin, GIVEN, _measure(candidates))
-    elif min_score is not None or min_margin is not None:
-        raise ValueError("give values, or min_score and min_margin together")
     if not candidates:
         return Assessment("no_result", 0.0, 0.0, values.measure if values else "cosine", values)
-    measure = _measure(candidates)
+    measure = measure_of(candidates)
     top, *others = _scores(candidates[:2], values, measure)
     margin = top - others[0] if others else top
     state: GuardState = "ok"
@@ -57,7 +43,7 @@ def assess(
         state = "uncalibrated"
     elif top < values.min_score:
         state = "weak"
-    elif others and margin < values.min_margin and not _same_text(candidates[0].chunk, candidates[1].chunk):
+    elif others and margin < values.min_margin and not same_text(candidates[0].chunk, candidates[1].chunk):
         state = "ambiguous"
     return Assessment(state, top, margin, measure, values)
 
@@ -69,13 +55,13 @@ def kept(candidates: Sequence[Hit], values: GuardValues | None) -> tuple[Hit, ..
     """
     if values is None or not candidates:
         return ()
-    scores = _scores(candidates, values, _measure(candidates))
+    scores = _scores(candidates, values, measure_of(candidates))
     return tuple(hit for hit, score in zip(candidates, scores, strict=True) if score >= values.min_score)
 
 
-def explain(assessment: Assessment) -> str:
+def explain(assessment: Assessment, values: GuardValues | None) -> str:
     """Say in one sentence what was found, what it was compared with, and where that comes from."""
-    values, top, margin = assessment.values, assessment.top, assessment.margin
+    top, margin = assessment.top, assessment.margin
     if assessment.state == "no_result":
         return "Nothing in force matches the question."
     measured = "cosine" if assessment.measure == "cosine" else "share of the question's idf weight"
@@ -96,10 +82,14 @@ def explain(assessment: Assessment) -> str:
         return (
             f"{found}, and the second, from another text, is only {margin:.3f} behind, where {lead} is needed {origin}."
         )
-    return f"{found} and leads by {margin:.3f}; needed are {score}, and a lead of {lead} over another text {origin}."
+    ahead = (
+        f" and leads by {margin:.3f}" if margin >= values.min_margin else "; what is close to it is of the same text"
+    )
+    return f"{found}{ahead}; needed are {score}, and a lead of {lead} over another text {origin}."
 
 
-def _measure(candidates: Sequence[Hit]) -> GuardMeasure:
+def measure_of(candidates: Sequence[Hit]) -> GuardMeasure:
+    """What these hits can be judged by: their cosines, where all have one."""
     return "idf_share" if any(hit.cosine is None for hit in candidates) else "cosine"
 
 
@@ -115,7 +105,7 @@ def _scores(hits: Sequence[Hit], values: GuardValues | None, measure: GuardMeasu
     ]
 
 
-def _same_text(one: Chunk, other: Chunk) -> bool:
+def same_text(one: Chunk, other: Chunk) -> bool:
     """Of one family at one version: two places of a document, or one text in two languages, do not compete."""
     if one.doc_id == other.doc_id:
         return True

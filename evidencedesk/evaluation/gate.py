@@ -1,0 +1,129 @@
+"""The gate: a change is tried inside one transaction, the cases are asked of what it would make true, and only then is
+it committed, or undone as if it had never been.
+
+Texts are embedded before the write lock is taken, into the file's own table of vectors, which is keyed by the text's
+hash: what was embedded for a change that is refused is there for the next try. Inside the transaction no model is
+called; readers see the former state until it commits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TypeVar
+
+from evidencedesk.cases import RagCase, load_rag_cases
+from evidencedesk.evaluation.report import GOOD, EvaluationReport, flips, objections
+from evidencedesk.evaluation.run import Prepare, evaluate, prepare, remember
+from evidencedesk.index import Index
+from evidencedesk.rag import Answerer
+from evidencedesk.records import Document, GateReport, IngestReport, SentenceChange, UpdateReport
+from evidencedesk.store import Snapshot
+from evidencedesk.text import sentences
+
+Report = TypeVar("Report", IngestReport, UpdateReport)
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """The cases that must hold, and what must hold of them.
+
+    `fail_under` and `fail_over` name metrics (`recall@3`, `wrong`; `evaluation.METRICS` lists them) and the least or
+    most that they may be. Without any, a case that came out well before and does not any more is what refuses the
+    change. A case that fails always does.
+    """
+
+    cases: str | Path | Sequence[RagCase]
+    """The cases, or the JSONL file that holds them."""
+    fail_under: Mapping[str, float] = field(default_factory=dict)
+    fail_over: Mapping[str, float] = field(default_factory=dict)
+
+    def load(self) -> list[RagCase]:
+        """The cases. CaseError for a file with a fault; which documents there will be is not known yet."""
+        return load_rag_cases(self.cases) if isinstance(self.cases, str | Path) else list(self.cases)
+
+
+class _UndoneError(Exception):
+    """Rolls the transaction back; never leaves this module."""
+
+
+def gated(
+    index: Index,
+    change: Callable[[Index], Report],
+    gate: Gate,
+    answerer: Answerer,
+    ask: Prepare,
+    *,
+    replaced: Mapping[str, Document],
+    dry_run: bool = False,
+) -> Report:
+    """Make a change if the cases hold; gives its report with what the gate found. Writes, unless refused or `dry_run`.
+
+    `replaced`: documents by doc_id whose text the change would replace in place, as they were. Whatever the change
+    raises reaches the caller, and nothing of it was written. The run is stored either way, save in a dry run.
+    """
+    objections(dict.fromkeys((*gate.fail_under, *gate.fail_over), 0.0), gate.fail_under, gate.fail_over)
+    prepared = prepare(gate.load(), ask)
+    before = evaluate(index.store, prepared, answerer)
+    report: Report | None = None
+    try:
+        with index.store.write("trying a change") as transaction:
+            inside = index.store.within(transaction)
+            if transaction.generation != before.generation:
+                before = evaluate(inside, prepared, answerer)
+            report = change(replace(index, store=inside))
+            after = evaluate(inside, prepared, answerer)
+            found = _judged(gate, before, after)
+            with inside.read() as snapshot:
+                found = replace(found, changes=_changes(snapshot, report, replaced))
+            if dry_run or not found.accepted:
+                raise _UndoneError
+    except _UndoneError:
+        pass
+    if report is None:
+        raise LookupError("the change gave no report")
+    if not dry_run:
+        stored = remember(index.store, after, kind="gate", accepted=found.accepted)
+        found = replace(found, run_id=stored.run_id)
+    return replace(report, gate=found)
+
+
+def _judged(gate: Gate, before: EvaluationReport, after: EvaluationReport) -> GateReport:
+    outcome_before = {result.case_id: result.outcome for result in before.cases}
+    flipped = flips(after.cases, outcome_before)
+    found = [f"case {result.case_id} failed: {result.error}" for result in after.cases if result.outcome == "error"]
+    found += objections(after.metrics(), gate.fail_under, gate.fail_over)
+    if not gate.fail_under and not gate.fail_over:
+        found += [
+            f"case {flip.case_id} was {flip.before} and would be {flip.after}: {flip.detail}"
+            for flip in flipped
+            if flip.before in GOOD and flip.after not in GOOD and flip.after != "error"
+        ]
+    return GateReport(not found, None, tuple(found), flipped, ())
+
+
+def _changes(
+    snapshot: Snapshot, report: IngestReport | UpdateReport, replaced: Mapping[str, Document]
+) -> tuple[SentenceChange, ...]:
+    """What documents say no more and say newly: superseded ones beside what took their place, and corrected ones."""
+    pairs: list[tuple[Document, Document]] = []
+    for doc_id in report.superseded:
+        old = snapshot.document(doc_id)
+        current = snapshot.summaries(family=old.family, lang=old.lang, status="current")
+        pairs += [(old, snapshot.document(summary.doc_id)) for summary in current]
+    pairs += [(old, snapshot.document(doc_id)) for doc_id, old in replaced.items()]
+    changes = []
+    for old, new in pairs:
+        said, says = _sentences(old), _sentences(new)
+        removed = tuple(sentence for sentence in said if sentence not in says)
+        added = tuple(sentence for sentence in says if sentence not in said)
+        if removed or added:
+            changes.append(SentenceChange(old.doc_id, new.doc_id, removed, added))
+    return tuple(changes)
+
+
+def _sentences(document: Document) -> list[str]:
+    """Each sentence once, white space apart."""
+    texts = (chunk.text for chunk in document.chunks)
+    return list(dict.fromkeys(" ".join(text[slice(*span)].split()) for text in texts for span in sentences(text)))

@@ -1,0 +1,48 @@
+"""The guard: whether what search found is good enough to answer from, before a model is asked. Pure.
+
+Two thresholds are built in for an embedder (`thresholds`); a guard that was calibrated on the user's own cases
+(`calibrated`) takes their place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from evidencedesk.guard import calibrated, thresholds
+from evidencedesk.guard.thresholds import KEYWORD_VALUES
+from evidencedesk.records import Assessment, CalibratedGuard, Guard, Hit
+
+__all__ = ["CANDIDATES", "KEYWORD_VALUES", "assess", "explain", "kept"]
+
+CANDIDATES = 3
+"""How many of the best hits the guard looks at."""
+
+
+def assess(candidates: Sequence[Hit], values: Guard | None) -> Assessment:
+    """Judge the best hits of one search, in its order: the first must be good, and no other text nearly as good.
+
+    States, the first that holds: `no_result` without candidates; `uncalibrated` without values; `weak`; `ambiguous`;
+    `ok`: see `guard.thresholds` and `guard.calibrated`. ValueError for values in another measure than the hits have.
+    """
+    if isinstance(values, CalibratedGuard):
+        return calibrated.assess(candidates, values)
+    return thresholds.assess(candidates, values)
+
+
+def kept(candidates: Sequence[Hit], values: Guard | None) -> tuple[Hit, ...]:
+    """The candidates that an answer may be made from, in order; none without values.
+
+    ValueError for values in another measure than the hits have.
+    """
+    if isinstance(values, CalibratedGuard):
+        return calibrated.kept(candidates, values)
+    return thresholds.kept(candidates, values)
+
+
+def explain(assessment: Assessment) -> str:
+    """Say in one sentence what was found, what it was compared with, and where that comes from."""
+    if assessment.state == "no_result":
+        return "Nothing in force matches the question."
+    if isinstance(assessment.values, CalibratedGuard):
+        return calibrated.explain(assessment, assessment.values)
+    return thresholds.explain(assessment, assessment.values)

@@ -1,0 +1,245 @@
+"""The gate: a change is committed only if the cases hold of what it makes true."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from builders import Clock, make_source, open_desk, write_source
+
+from evidencedesk import CallableEmbedder, Desk, RagCase, ToyEmbedder, counting
+from evidencedesk.errors import CaseError, DocumentConflict
+from evidencedesk.evaluation.gate import Gate
+from evidencedesk.records import SentenceChange
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+RETURNS = "You can return a new bike within 30 days of delivery."
+QUESTION = "Within how many days can you return a new bike?"
+CASES = (
+    RagCase(id="returns", question=QUESTION, expected_doc_ids=("shop",), answerable=True, must_cite=True),
+    RagCase(id="moon", question="Who walked on the moon first?", answerable=False),
+)
+
+
+def rule(text: str = RETURNS, **front: object) -> object:
+    return make_source(text, **{"doc_id": "shop-v1", "heading": "Returns", **front})
+
+
+def found(desk: Desk) -> list[str]:
+    return [summary.doc_id for summary in desk.documents(status="current")]
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    with open_desk(tmp_path / "desk.db", [rule()], embedder="toy") as opened:
+        yield opened
+
+
+def test_a_good_update_goes_in(desk: Desk) -> None:
+    report = desk.update_document(rule(RETURNS.replace("30", "45"), doc_id="shop-v2", version="v2"), gate=Gate(CASES))
+    assert report.gate is not None
+    assert (report.gate.accepted, report.gate.objections, report.gate.flips) == (True, (), ())
+    assert (report.action, report.superseded, report.embedded, found(desk)) == ("added", ("shop-v1",), 1, ["shop-v2"])
+    assert report.gate.changes == (SentenceChange("shop-v1", "shop-v2", (RETURNS,), (RETURNS.replace("30", "45"),)),)
+    assert desk.check().ok
+
+
+def test_an_update_that_drops_its_answer_is_refused_and_nothing_of_it_stays(desk: Desk) -> None:
+    desk.ask(QUESTION, record=True)
+    report = desk.update_document(rule("We sell helmets.", doc_id="shop-v2", version="v2"), gate=Gate(CASES))
+    assert report.gate is not None
+    assert report.gate.accepted is False
+    (objection,) = report.gate.objections
+    assert objection.startswith("case returns was right and would be turned_away: ")
+    ((flip),) = report.gate.flips
+    assert (flip.case_id, flip.before, flip.after) == ("returns", "right", "turned_away")
+    assert (report.superseded, report.stale_answers) == (("shop-v1",), 1), "what would have been"
+    assert (found(desk), desk.answers(stale=True)) == (["shop-v1"], [])
+    assert desk.ask(QUESTION).reason == "ok"
+    assert desk.check().ok
+
+
+def test_a_correction_in_place_is_undone_too_and_shown_sentence_by_sentence(desk: Desk) -> None:
+    report = desk.update_document(rule("We sell helmets."), gate=Gate(CASES))
+    assert report.gate is not None
+    assert report.gate.accepted is False
+    assert report.gate.changes == (SentenceChange("shop-v1", "shop-v1", (RETURNS,), ("We sell helmets.",)),)
+    assert desk.chunk("shop-v1:c0").text == RETURNS
+
+
+@pytest.mark.parametrize(
+    ("options", "accepted", "word"),
+    [
+        ({"fail_under": {"recall@1": 1.0}, "fail_over": {"wrong": 0}}, True, ""),
+        ({"fail_under": {"answered": 0.9}}, False, "answered is 0.5, below 0.9"),
+        ({"fail_over": {"turned_away": 0}}, True, ""),
+    ],
+)
+def test_floors_and_ceilings_decide_where_they_are_stated(desk: Desk, options: dict, accepted: bool, word: str) -> None:
+    report = desk.update_document(rule(doc_id="shop-v2", version="v2"), gate=Gate(CASES, **options))
+    assert report.gate is not None
+    assert report.gate.accepted is accepted
+    assert word in "".join(report.gate.objections)
+
+
+def test_with_stated_floors_a_case_may_flip(desk: Desk) -> None:
+    gate = Gate(CASES, fail_over={"wrong": 0})
+    report = desk.update_document(rule("We sell helmets.", doc_id="shop-v2", version="v2"), gate=gate)
+    assert report.gate is not None
+    assert (report.gate.accepted, len(report.gate.flips)) == (True, 1)
+
+
+def test_a_metric_that_there_is_not_is_named_before_anything_is_embedded(desk: Desk) -> None:
+    with pytest.raises(ValueError, match=r"there is no metric 'recal@1'; there are recall@1"):
+        desk.update_document(rule("Other.", doc_id="shop-v2", version="v2"), gate=Gate(CASES, {"recal@1": 1}))
+    assert found(desk) == ["shop-v1"]
+
+
+def test_a_case_that_fails_refuses_the_change(tmp_path: Path) -> None:
+    toy = ToyEmbedder()
+
+    def embed(texts: list[str]) -> object:
+        if any("moon" in text for text in texts):
+            raise RuntimeError("no such word")
+        return toy.embed_documents(texts)
+
+    embedder = CallableEmbedder(embed, name="mine", dimension=toy.dimension)
+    with open_desk(tmp_path / "desk.db", [rule()], embedder=embedder) as desk:
+        report = desk.update_document(rule(doc_id="shop-v2", version="v2"), gate=Gate(CASES, fail_over={"wrong": 5}))
+        assert report.gate is not None
+        assert report.gate.accepted is False
+        assert any("case moon failed" in objection for objection in report.gate.objections)
+
+
+def test_a_folder_is_one_transaction_and_a_bad_file_stops_nothing(desk: Desk, tmp_path: Path) -> None:
+    write_source(tmp_path / "docs", "new.md", RETURNS.replace("30", "45"), doc_id="shop-v2", version="v2")
+    write_source(tmp_path / "docs", "more.md", "Helmets are sold.", doc_id="more-v1")
+    (tmp_path / "docs" / "bad.md").write_bytes(b"\xff\xfe\xfd")
+    report = desk.ingest(tmp_path / "docs", gate=Gate(CASES))
+    assert report.gate is not None
+    assert (report.gate.accepted, report.added, len(report.failed)) == (True, ("more-v1", "shop-v2"), 1)
+    assert (report.embedded, found(desk)) == (2, ["more-v1", "shop-v2"])
+    write_source(tmp_path / "docs", "newest.md", "We sell helmets.", doc_id="shop-v3", version="v3")
+    write_source(tmp_path / "docs", "other.md", "Bells are sold.", doc_id="other-v1")
+    refused = desk.ingest(tmp_path / "docs", gate=Gate(CASES))
+    assert refused.gate is not None
+    assert (refused.gate.accepted, refused.added) == (False, ("shop-v3", "other-v1"))
+    assert found(desk) == ["more-v1", "shop-v2"], "the harmless file of the run is undone too"
+    assert desk.check().ok
+
+
+def test_a_dry_run_says_the_same_and_always_rolls_back(desk: Desk, tmp_path: Path) -> None:
+    write_source(tmp_path / "docs", "new.md", RETURNS.replace("30", "45"), doc_id="shop-v2", version="v2")
+    rehearsed = desk.ingest(tmp_path / "docs", gate=Gate(CASES), dry_run=True)
+    assert rehearsed.gate is not None
+    assert (rehearsed.gate.accepted, rehearsed.dry_run, rehearsed.added) == (True, True, ("shop-v2",))
+    assert (found(desk), rehearsed.gate.run_id) == (["shop-v1"], None)
+    assert rehearsed.gate.changes != ()
+
+
+def test_what_was_embedded_for_a_refused_change_is_not_embedded_again(tmp_path: Path) -> None:
+    embedder = counting(ToyEmbedder())
+    with open_desk(tmp_path / "desk.db", [rule()], embedder=embedder) as desk:
+        bad = rule("We sell helmets.", doc_id="shop-v2", version="v2")
+        assert desk.update_document(bad, gate=Gate(CASES)).embedded == 1
+        assert desk.update_document(bad, gate=Gate(CASES)).embedded == 0
+        assert desk.update_document(bad).embedded == 0
+
+
+def test_the_run_is_kept_whether_the_change_was_or_not(desk: Desk) -> None:
+    accepted = desk.update_document(rule(doc_id="shop-v2", version="v2"), gate=Gate(CASES))
+    refused = desk.update_document(rule("Helmets.", doc_id="shop-v3", version="v3"), gate=Gate(CASES))
+    assert accepted.gate is not None
+    assert refused.gate is not None
+    assert (accepted.gate.run_id, refused.gate.run_id) == (1, 2)
+    with desk.store.read() as snapshot:
+        rows = snapshot.connection.exec_driver_sql(
+            "SELECT run_id, kind, accepted, outcome, outcome_before FROM case_history WHERE case_id = 'returns'"
+        ).fetchall()
+    assert [tuple(row) for row in rows] == [(1, "gate", 1, "right", None), (2, "gate", 0, "turned_away", "right")]
+
+
+def test_readers_see_the_former_state_until_it_commits(tmp_path: Path) -> None:
+    seen: list[list[str]] = []
+    path = tmp_path / "desk.db"
+
+    class Watching(Clock):
+        """Looks at the file from another connection whenever a transaction asks for the time."""
+
+        def __call__(self):
+            if path.exists() and watching:
+                with Desk.open(path, embedder="none", read_only=True) as reader:
+                    seen.append(found(reader))
+            return self.now
+
+    watching = False
+    with open_desk(path, [rule()], embedder="toy", clock=Watching()) as desk:
+        watching = True
+        assert desk.update_document(rule(doc_id="shop-v2", version="v2"), gate=Gate(CASES)).gate.accepted
+        watching = False
+        assert found(desk) == ["shop-v2"]
+    assert len(seen) > 5
+    assert set(map(tuple, seen[:-1])) == {("shop-v1",)}
+
+
+def test_what_the_change_itself_raises_reaches_the_caller(desk: Desk) -> None:
+    conflicting = rule("Other.", doc_id="other-v1", family="shop")
+    with pytest.raises(DocumentConflict):
+        desk.update_document(conflicting, gate=Gate(CASES))
+    assert found(desk) == ["shop-v1"]
+
+
+def test_a_fault_in_the_file_of_cases_stops_before_anything_is_written(desk: Desk, tmp_path: Path) -> None:
+    (tmp_path / "cases.jsonl").write_text('{"id": 1}\n', encoding="utf-8")
+    with pytest.raises(CaseError, match="line 1"):
+        desk.update_document(rule("Other.", doc_id="shop-v2", version="v2"), gate=Gate(tmp_path / "cases.jsonl"))
+    assert found(desk) == ["shop-v1"]
+
+
+def test_an_in_memory_desk_has_a_gate_too() -> None:
+    with open_desk(sources=[rule()], embedder="toy") as desk:
+        assert desk.update_document(rule("Helmets."), gate=Gate(CASES)).gate.accepted is False
+        assert desk.chunk("shop-v1:c0").text == RETURNS
+
+
+KILLED = """
+import os, signal, sys
+from evidencedesk import Desk
+from evidencedesk.evaluation import gate
+real = gate._judged
+def killed(*arguments):
+    found = real(*arguments)
+    os.kill(os.getpid(), signal.SIGKILL)
+gate._judged = killed
+with Desk.open(sys.argv[1]) as desk:
+    desk.ingest(sys.argv[2], gate=gate.Gate(sys.argv[3]))
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals as POSIX has them")
+def test_a_gated_ingest_that_is_killed_leaves_the_old_state(tmp_path: Path) -> None:
+    """BR-83, after every document was written and the cases were asked, before the commit."""
+    path, folder = tmp_path / "desk.db", tmp_path / "corpus"
+    shutil.copytree(CHECKOUT / "corpus", folder)
+    with Desk.open(path, embedder="toy") as desk:
+        desk.ingest(folder)
+        before = desk.documents()
+    for file in folder.glob("*.md"):
+        text = file.read_text(encoding="utf-8")
+        file.write_text(text + "\nOne more sentence stands here.\n", encoding="utf-8")
+    cases = CHECKOUT / "data" / "rag_cases.jsonl"
+    environment = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
+    done = subprocess.run([sys.executable, "-c", KILLED, path, folder, cases], check=False, env=environment)
+    assert done.returncode == -signal.SIGKILL
+    with Desk.open(path) as desk:
+        assert desk.documents() == before
+        assert desk.check().ok
+        report = desk.ingest(folder, gate=Gate(cases, fail_over={"wrong": 0}))
+        assert report.gate is not None
+        assert (report.gate.accepted, len(report.updated), report.embedded) == (True, 14, 0)
+        assert desk.check().ok
