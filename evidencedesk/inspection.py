@@ -38,6 +38,7 @@ def check(store: Store) -> CheckReport:
                 _database_problems,
                 _line_problems,
                 _document_problems,
+                _posting_problems,
                 _statistics_problems,
                 _vector_problems,
             ):
@@ -105,35 +106,61 @@ def _line_problems(snapshot: Snapshot) -> Iterator[Problem]:
 def _document_problems(snapshot: Snapshot) -> Iterator[Problem]:
     for doc_key, stored_hash in snapshot.content_hashes():
         chunks = snapshot.derived_chunks(doc_key)
-        postings = bm25.postings_of(snapshot.connection, chunks)
         source = snapshot.source(doc_key)
         if snapshot.hash_of(doc_key) != stored_hash:
             yield Problem(
                 "content differs from its hash", f"document {doc_key}", "its row was changed by hand", _RESTORE
             )
-        for key, (chunk, text_hash, term_count) in chunks.items():
+        for chunk, text_hash, _ in chunks.values():
             place = chunk.location
-            terms = tokens(chunk.indexed_text)
             if not holds(source, place.line_start, place.line_end, chunk.text):
                 detail = f"lines {place.line_start}-{place.line_end} of its source do not"
                 yield Problem("lines do not hold the text", chunk.id, detail, _RESTORE)
-            if postings.get(key, {}) != Counter(terms) or term_count != len(terms):
-                yield Problem("postings differ from the text", chunk.id, "keyword search is wrong for it", _COMPACT)
             if hashlib.sha256(chunk.indexed_text.encode("utf-8")).hexdigest() != text_hash:
                 yield Problem(
                     "hash differs from the text", chunk.id, "another text's vector may answer for it", _COMPACT
                 )
 
 
+def _posting_problems(snapshot: Snapshot) -> Iterator[Problem]:
+    """Compares what the index holds of every chunk with the chunk's text and status."""
+    for stored in bm25.every_posting(snapshot.connection):
+        if isinstance(stored, bm25.DamagedSegment):
+            yield Problem("postings damaged", stored.where, stored.problem, _COMPACT)
+            continue
+        of_chunk = dict(stored.of_chunk)
+        for key, found, _, term_count in snapshot.derived_between(stored.first_key, stored.last_key):
+            terms = tokens(found.chunk.indexed_text)
+            if of_chunk.pop(key, {}) != Counter(terms) or term_count != len(terms):
+                yield Problem(
+                    "postings differ from the text", found.chunk.id, "keyword search is wrong for it", _COMPACT
+                )
+        for key in of_chunk:
+            yield Problem("postings without a chunk", f"{stored.where}, chunk {key}", "the chunk is gone", _COMPACT)
+        if stored.in_force is not None and stored.in_force != snapshot.current_chunk_keys(
+            stored.first_key, stored.last_key
+        ):
+            detail = "its marks of what is in force are not those of the documents"
+            yield Problem("marks differ", stored.where, detail, _COMPACT)
+
+
 def _statistics_problems(snapshot: Snapshot) -> Iterator[Problem]:
     kept = bm25.kept_statistics(snapshot.connection)
-    counted = bm25.rebuilt_statistics(snapshot.connection)
+    try:
+        counted = bm25.rebuilt_statistics(snapshot.connection)
+    except bm25.DamagedPostings:
+        return  # named above, and nothing can be counted
     if kept[:2] != counted[:2]:
         detail = f"kept N = {kept[0]}, length {kept[1]}; counted N = {counted[0]}, length {counted[1]}"
         yield Problem("BM25 totals differ", "lexical_totals", detail, _COMPACT)
     for term in sorted(kept[2].keys() | counted[2].keys()):
         if kept[2].get(term) != counted[2].get(term):
             detail = f"kept n = {kept[2].get(term, 0)}, counted n = {counted[2].get(term, 0)}"
+            yield Problem("BM25 term differs", term, detail, _COMPACT)
+    kept_held, counted_held = bm25.held_statistics(snapshot.connection)
+    for term in sorted(kept_held.keys() | counted_held.keys()):
+        if kept_held.get(term) != counted_held.get(term):
+            detail = f"said to stand in {kept_held.get(term, 0)} chunks, stands in {counted_held.get(term, 0)}"
             yield Problem("BM25 term differs", term, detail, _COMPACT)
 
 
@@ -147,3 +174,5 @@ def _vector_problems(snapshot: Snapshot) -> Iterator[Problem]:
         yield Problem("vectors missing", f"{len(missing)} texts", "see the view index_gaps", _EMBED)
     for text_hash in vectors.damaged(snapshot.connection, settings.embedder_key, settings.embedder.dimension):
         yield Problem("vector damaged", text_hash, "wrong width, or not of length 1", _EMBED)
+    for sentence in vectors.code_problems(snapshot.connection, settings.embedder_key):
+        yield Problem("vector codes differ", "vector_codes", sentence, _COMPACT)

@@ -56,7 +56,7 @@ class Base(DeclarativeBase):
             "pk": "pk_%(table_name)s",
         }
     )
-    type_annotation_map = {str: Text, datetime: UtcDateTime, dict[str, Any]: JSON, bytes: LargeBinary}  # noqa: RUF012 - SQLAlchemy reads it
+    type_annotation_map = {str: Text, datetime: UtcDateTime, dict[str, Any]: JSON, list[str]: JSON, bytes: LargeBinary}  # noqa: RUF012 - SQLAlchemy reads it
 
 
 class EmbedderRow(Base):
@@ -113,6 +113,7 @@ class DocumentRow(Base):
         Index("ix_documents_valid_from", "valid_from"),
         Index("ix_documents_valid_to", "valid_to"),
         Index("ix_documents_root_path", "root", "path"),
+        Index("ix_documents_change_number", "change_number"),
         CheckConstraint("status IN ('current', 'superseded', 'scheduled', 'expired', 'withdrawn')", name="status"),
         CheckConstraint("valid_to IS NULL OR valid_to >= valid_from", name="validity"),
         CheckConstraint("(status = 'withdrawn') = (withdrawn_at IS NOT NULL)", name="withdrawn"),
@@ -145,6 +146,9 @@ class DocumentRow(Base):
     source: Mapped[str] = mapped_column(doc="The whole source text; chunk lines count in it.")
     pruned: Mapped[bool] = mapped_column(
         server_default=false(), doc="Withdrawn because its file vanished: reinstated when that returns."
+    )
+    change_number: Mapped[int] = mapped_column(
+        server_default="0", doc="Number of the last change to its row or chunks; see state."
     )
 
 
@@ -179,26 +183,90 @@ class VectorRow(Base):
     """The unit vector of an indexed text by an embedder; kept for any chunk, now or later, that has that text."""
 
     __tablename__ = "vectors"
+    __table_args__ = (UniqueConstraint("embedder_key", "text_hash"), {"sqlite_autoincrement": True})
 
-    embedder_key: Mapped[int] = mapped_column(
-        ForeignKey("embedders.embedder_key"), primary_key=True, doc="Who made it."
-    )
-    text_hash: Mapped[str] = mapped_column(primary_key=True, doc="SHA-256 of the indexed text it was made from.")
+    vector_key: Mapped[int] = mapped_column(primary_key=True, doc="Number of the vector, never used again.")
+    embedder_key: Mapped[int] = mapped_column(ForeignKey("embedders.embedder_key"), doc="Who made it.")
+    text_hash: Mapped[str] = mapped_column(doc="SHA-256 of the indexed text it was made from.")
     embedding: Mapped[bytes] = mapped_column(doc="float32, little endian, `dimension` of them, of length 1.")
 
 
+class VectorCodingRow(Base):
+    """How an embedder's vectors are coded for fast search, and what the self-check measured (derived)."""
+
+    __tablename__ = "vector_codings"
+
+    embedder_key: Mapped[int] = mapped_column(
+        ForeignKey("embedders.embedder_key", ondelete="CASCADE"),
+        primary_key=True,
+        autoincrement=False,
+        doc="Whose vectors.",
+    )
+    coding_id: Mapped[str] = mapped_column(doc="Random; another one after every fit of the centre.")
+    centre: Mapped[bytes] = mapped_column(doc="float32, little endian: subtracted from a vector before coding.")
+    slack: Mapped[float] = mapped_column(doc="Allowance for the error of an estimated cosine, in its own unit.")
+    kept_share: Mapped[float] = mapped_column(doc="Share of the codes that passes the look at the signs alone.")
+    recall: Mapped[float] = mapped_column(doc="Recall@10 in the self-check; below 0.99 the codes are not searched.")
+    fitted_on: Mapped[int] = mapped_column(doc="Vectors in the file when the centre was fitted.")
+    tuned_on: Mapped[int] = mapped_column(doc="Vectors in the file when slack, kept_share and recall were.")
+    coded_through: Mapped[int] = mapped_column(doc="Vectors numbered up to this one have codes in vector_codes.")
+
+
+class VectorCodesRow(Base):
+    """Codes of a block of vectors: a bit a dimension, and two floats for each vector (derived)."""
+
+    __tablename__ = "vector_codes"
+
+    embedder_key: Mapped[int] = mapped_column(
+        ForeignKey("vector_codings.embedder_key", ondelete="CASCADE"), primary_key=True, doc="Whose vectors."
+    )
+    first_key: Mapped[int] = mapped_column(primary_key=True, doc="Number of the block's first vector.")
+    vector_count: Mapped[int] = mapped_column(doc="Vectors in the block.")
+    vector_keys: Mapped[bytes] = mapped_column(
+        doc="Their numbers less first_key, uint32, little endian; empty when they follow one another."
+    )
+    codes: Mapped[bytes] = mapped_column(
+        doc="All signs word by word (uint64), then all offsets, then all scales (float32), little endian."
+    )
+
+
+class VectorRosterRow(Base):
+    """Which documents have which vectors, as of one state of the file: newer changes are read beside it (derived)."""
+
+    __tablename__ = "vector_rosters"
+
+    embedder_key: Mapped[int] = mapped_column(
+        ForeignKey("vector_codings.embedder_key", ondelete="CASCADE"),
+        primary_key=True,
+        autoincrement=False,
+        doc="Whose vectors.",
+    )
+    change_number: Mapped[int] = mapped_column(doc="Number of the state that it shows.")
+    through_key: Mapped[int] = mapped_column(doc="Number of the newest vector then.")
+    languages: Mapped[list[str]] = mapped_column(doc="Language tags, in lower case, that documents refer to by place.")
+    documents: Mapped[bytes] = mapped_column(
+        doc="A record a document: doc_key, valid_from, valid_to (int64, microseconds), language (int32), current (u1)."
+    )
+    chunks: Mapped[bytes] = mapped_column(
+        doc="A record a chunk: place of its document (int32), number of its vector (int64)."
+    )
+
+
 class TermRow(Base):
-    """A search term and in how many chunks in force it stands (derived)."""
+    """A search term and in how many chunks it stands (derived)."""
 
     __tablename__ = "lexical_terms"
+    # A number that is never used again: what packed postings still hold of a former term is not another's.
+    __table_args__ = ({"sqlite_autoincrement": True},)
 
-    term_key: Mapped[int] = mapped_column(primary_key=True, doc="Number of the term.")
+    term_key: Mapped[int] = mapped_column(primary_key=True, doc="Number of the term, never used again.")
     term: Mapped[str] = mapped_column(unique=True, doc="The term, normalised and stemmed.")
     chunks_in_force: Mapped[int] = mapped_column(doc="BM25's n over the chunks in force.")
+    chunks_held: Mapped[int] = mapped_column(doc="In how many chunks it stands, in force or not; 0 never stays.")
 
 
 class PostingRow(Base):
-    """How often a term stands in a chunk (derived)."""
+    """How often a term stands in a chunk that is not packed yet (derived)."""
 
     __tablename__ = "lexical_postings"
     __table_args__ = (Index("ix_lexical_postings_chunk_key", "chunk_key"), {"sqlite_with_rowid": False})
@@ -208,6 +276,57 @@ class PostingRow(Base):
         ForeignKey("chunks.chunk_key", ondelete="CASCADE"), primary_key=True, doc="The chunk, in force or not."
     )
     frequency: Mapped[int] = mapped_column(doc="BM25's tf.")
+
+
+class SegmentRow(Base):
+    """Up to 65,536 chunks whose postings are packed, numbered from 0 by chunk key; never changed (derived)."""
+
+    __tablename__ = "lexical_segments"
+    __table_args__ = ({"sqlite_autoincrement": True},)
+
+    segment_key: Mapped[int] = mapped_column(primary_key=True, doc="Number of the segment, never used again.")
+    name: Mapped[str] = mapped_column(unique=True, doc="Random: what a process remembers of it is known by this.")
+    first_key: Mapped[int] = mapped_column(doc="Key of its first chunk.")
+    last_key: Mapped[int] = mapped_column(doc="Key of its last chunk; every chunk up to it is packed.")
+    chunk_count: Mapped[int] = mapped_column(doc="Chunks in it, removed ones included.")
+    chunk_keys: Mapped[bytes] = mapped_column(doc="Their keys less first_key, ascending; u4, little endian.")
+    document_keys: Mapped[bytes] = mapped_column(doc="Keys of their documents; u4, little endian.")
+    lengths: Mapped[bytes] = mapped_column(doc="Their term counts; u4, little endian.")
+
+
+class SegmentMarksRow(Base):
+    """What changes about the chunks of a segment: a bit each, number 0 the lowest of the first byte (derived)."""
+
+    __tablename__ = "lexical_marks"
+
+    segment_key: Mapped[int] = mapped_column(
+        ForeignKey("lexical_segments.segment_key", ondelete="CASCADE"), primary_key=True, autoincrement=False,
+        doc="The segment.",
+    )  # fmt: skip
+    in_force: Mapped[bytes] = mapped_column(doc="Set where the chunk's document is current.")
+    removed: Mapped[bytes] = mapped_column(doc="Set where the chunk is gone.")
+
+
+class PackedPostingsRow(Base):
+    """Where a term stands in a segment, and how often (derived)."""
+
+    __tablename__ = "lexical_packed"
+    __table_args__ = ({"sqlite_with_rowid": False},)
+
+    segment_key: Mapped[int] = mapped_column(
+        ForeignKey("lexical_segments.segment_key", ondelete="CASCADE"), primary_key=True, doc="The segment."
+    )
+    term_key: Mapped[int] = mapped_column(
+        primary_key=True, doc="The term. No foreign key: a term that no chunk holds any more may linger here."
+    )
+    best_frequency: Mapped[int] = mapped_column(doc="Its highest tf in the segment.")
+    shortest_length: Mapped[int] = mapped_column(doc="Term count of the shortest chunk that holds it.")
+    numbers: Mapped[bytes | None] = mapped_column(
+        doc="Numbers of the chunks that hold it, ascending; u2, little endian. NULL: every chunk has a tf, 0 included."
+    )
+    frequencies: Mapped[bytes] = mapped_column(
+        doc="BM25's tf of each, u1; 255 stands for one of the u4, little endian, that follow in order."
+    )
 
 
 class LexicalTotalsRow(Base):
@@ -229,6 +348,18 @@ class StateRow(Base):
 
     state_key: Mapped[int] = mapped_column(primary_key=True, autoincrement=False, doc="Always 1.")
     generation: Mapped[str] = mapped_column(doc="Random; another one after every transaction that changed something.")
+    change_number: Mapped[int] = mapped_column(
+        server_default="0", doc="Counts those transactions; two copies of a file may give one number to two states."
+    )
+
+
+class RecentStateRow(Base):
+    """The last states of the file: what was kept of one of them in memory can be brought up to this one."""
+
+    __tablename__ = "recent_states"
+
+    change_number: Mapped[int] = mapped_column(primary_key=True, autoincrement=False, doc="Its number.")
+    generation: Mapped[str] = mapped_column(doc="Its generation.")
 
 
 class GuardFitRow(Base):

@@ -123,16 +123,16 @@ def search(
     run_mode: Mode = "keyword" if mode == "hybrid" and question.vector is None else mode
     depth = max(LEG_DEPTH, k) if run_mode == "hybrid" else k
     nearest = dict(_nearest(snapshot, question, scope, depth)) if run_mode != "keyword" else {}
-    # The vector leg alone needs no scores but those of its own hits.
-    matches = bm25.match(connection, question.terms, scope, nearest.keys() if run_mode == "vector" else None)
-    bm25_of = dict(zip(matches.chunk_keys.tolist(), matches.scores.tolist(), strict=True))
-    keyword = _best(snapshot, bm25_of, depth) if run_mode != "vector" else []
+    best = dict(bm25.best(snapshot, question.terms, scope, depth)) if run_mode != "vector" else {}
+    keyword = list(best)
     union = list(dict.fromkeys([*keyword, *nearest]))
     if not union:
         return Hits((), _why_nothing(snapshot, question, scope, run_mode), run_mode, question.notes)
+    lexical = bm25.scores_of(snapshot, question.terms, scope, union)
+    bm25_of = lexical.total()
     cosine_of = {**nearest, **_cosines(snapshot, question, [key for key in union if key not in nearest])}
-    heads = chunk_heads(connection, union)
-    foreign = _foreign(question, heads)
+    # By keyword the order is there already; only fusion asks for more than scores.
+    heads = chunk_heads(connection, union) if run_mode != "keyword" else {}
     keyword_rank = {key: rank for rank, key in enumerate(keyword, 1)}
     vector_rank = {key: rank for rank, key in enumerate(nearest, 1)}
     score_of: Mapping[int, float]
@@ -143,12 +143,15 @@ def search(
     elif fusion == "rrf":
         score_of = reciprocal_rank_fusion(union, [keyword_rank, vector_rank])
     else:
-        lexical_of = _in_language(question, matches, bm25_of, foreign)
+        foreign = _foreign(question, heads)
+        lexical_of = _in_language(question, lexical, bm25_of, foreign)
         weight, gap = question.lexical_weight, question.language_gap
         score_of = weighted_sum(union, lexical_of, cosine_of, _untranslated(foreign, heads), weight, gap)
-    ranked = sorted(union, key=lambda key: (-score_of[key], heads[key].id))[:k]
+    ranked = keyword[:k]
+    if run_mode != "keyword":
+        ranked = sorted(union, key=lambda key: (-score_of[key], heads[key].id))[:k]
     found = snapshot.chunks(ranked)
-    idf_share_of = matches.idf_shares()
+    idf_share_of = lexical.idf_shares()
     hits = tuple(
         Hit(
             chunk=found[key].chunk,
@@ -159,7 +162,7 @@ def search(
             keyword_rank=keyword_rank.get(key),
             vector_rank=vector_rank.get(key),
             idf_share=idf_share_of.get(key, 0.0),
-            foreign=key in foreign,
+            foreign=_is_foreign(question, found[key].chunk.lang),
         )
         for key in ranked
     )
@@ -196,15 +199,6 @@ def _why_nothing(snapshot: Snapshot, question: Question, scope: Scope, mode: Mod
     return "nothing_matches" if snapshot.holds_chunks(replace(scope, lang=None, family=None)) else "nothing_in_force"
 
 
-def _best(snapshot: Snapshot, score_of: Mapping[int, float], depth: int) -> list[int]:
-    """The keys of the best `depth` scores, best first, ties by chunk id."""
-    if len(score_of) > depth:
-        floor = sorted(score_of.values(), reverse=True)[depth - 1]
-        score_of = {key: score for key, score in score_of.items() if score >= floor}
-    heads = chunk_heads(snapshot.connection, score_of)
-    return sorted(score_of, key=lambda key: (-score_of[key], heads[key].id))[:depth]
-
-
 def _nearest(snapshot: Snapshot, question: Question, scope: Scope, depth: int) -> list[tuple[int, float]]:
     if question.vector is None:
         return []
@@ -213,7 +207,7 @@ def _nearest(snapshot: Snapshot, question: Question, scope: Scope, depth: int) -
         # Another process has given the file another embedder since it was opened.
         stored = str(settings.embedder if settings else None)
         raise EmbedderMismatch(embedder=str(question.embedder), stored=stored, given=str(question.embedder))
-    return vectors.nearest(snapshot.connection, settings.embedder_key, scope, question.vector, depth)
+    return vectors.nearest(snapshot, settings.embedder_key, scope, question.vector, depth)
 
 
 def _cosines(snapshot: Snapshot, question: Question, keys: Sequence[int]) -> dict[int, float]:
@@ -223,10 +217,15 @@ def _cosines(snapshot: Snapshot, question: Question, keys: Sequence[int]) -> dic
     return vectors.cosines(snapshot.connection, settings.embedder_key, keys, question.vector)
 
 
+def _is_foreign(question: Question, lang: str) -> bool:
+    """Whether a language has another script than the question. One that is not known is not foreign."""
+    script = script_of_language(lang)
+    return bool(script and question.scripts and script not in question.scripts)
+
+
 def _foreign(question: Question, heads: Mapping[int, ChunkHead]) -> set[int]:
-    """The keys of chunks in another script than the question's. One whose language is not known is not foreign."""
-    script_of = {key: script_of_language(head.lang) for key, head in heads.items()}
-    return {key for key, script in script_of.items() if script and question.scripts and script not in question.scripts}
+    """The keys of chunks in another script than the question's."""
+    return {key for key, head in heads.items() if _is_foreign(question, head.lang)}
 
 
 def _untranslated(foreign: Collection[int], heads: Mapping[int, ChunkHead]) -> set[int]:
@@ -236,10 +235,10 @@ def _untranslated(foreign: Collection[int], heads: Mapping[int, ChunkHead]) -> s
 
 
 def _in_language(
-    question: Question, matches: bm25.Matches, bm25_of: Mapping[int, float], foreign: Collection[int]
+    question: Question, lexical: bm25.Scores, bm25_of: Mapping[int, float], foreign: Collection[int]
 ) -> dict[int, float]:
     """BM25 by chunk key: of all terms, and for foreign chunks of codes and numbers only. A key without one has 0."""
-    everywhere = matches.restricted(token.term for token in question.tokens if token.kind != "word")
+    everywhere = lexical.total({token.term for token in question.tokens if token.kind != "word"})
     own = {key: score for key, score in bm25_of.items() if key not in foreign}
     return own | {key: score for key, score in everywhere.items() if key in foreign}
 

@@ -41,6 +41,9 @@ def total_changes(desk: Desk) -> tuple[object, ...]:
             "vectors",
             "lexical_terms",
             "lexical_postings",
+            "lexical_segments",
+            "lexical_marks",
+            "lexical_packed",
             "lexical_totals",
             "embedders",
         )

@@ -405,3 +405,7 @@ def test_a_file_of_every_former_schema_upgrades_and_still_answers(tmp_path: Path
         assert desk.check().ok
         desk.withdraw("kc-tradein-v1", reason="the offer has ended")
         assert desk.check().ok
+        before = desk.search("How long do I have to return a bike?", k=20)
+        desk.compact()
+        assert desk.search("How long do I have to return a bike?", k=20) == before
+        assert desk.check().ok

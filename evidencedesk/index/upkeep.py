@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from evidencedesk import bm25, vectors
 from evidencedesk.embeddings import Embedder, embed_in_batches, identity
@@ -13,6 +13,7 @@ from evidencedesk.store import Store, StoredDocument, Transaction
 from evidencedesk.text import tokens
 
 _REEMBED_BATCH = 256
+_LAST_KEY = (1 << 63) - 1
 
 
 def withdraw(store: Store, doc_id: str, reason: str) -> tuple[StatusChange, ...]:
@@ -54,21 +55,28 @@ def compact(store: Store) -> None:
     vectors that are damaged, or that no chunk has any more, are dropped.
     """
     with store.write("compacting") as transaction:
-        terms_of: dict[int, list[str]] = {}
-        for doc_key, _ in transaction.content_hashes():
-            for key, (chunk, _, _) in transaction.derived_chunks(doc_key).items():
-                terms_of[key] = tokens(chunk.indexed_text)
-                transaction.set_derived(key, text_hash_of(chunk.indexed_text), len(terms_of[key]))
         for family, lang in transaction.lines():
             transaction.settle_line(family, lang)
-        bm25.rebuild(transaction, terms_of)
+        bm25.rebuild(transaction, _derived_anew(transaction))
         settings = transaction.settings
         if settings is not None and settings.embedder_key is not None and settings.embedder is not None:
             vectors.drop_damaged(transaction.connection, settings.embedder_key, settings.embedder.dimension)
         vectors.drop_unused(transaction.connection)
+        if settings is not None and settings.embedder_key is not None:
+            vectors.rebuild(transaction.connection, settings.embedder_key)
         transaction.note_next_change()
         transaction.restore_schema_objects()
     store.database.vacuum()
+
+
+def _derived_anew(transaction: Transaction) -> Iterator[tuple[int, list[str]]]:
+    """Key and terms of every chunk, in the order of keys; writes what else is derived from its text on the way."""
+    for key, stored, text_hash, term_count in transaction.derived_between(0, _LAST_KEY):
+        terms = tokens(stored.chunk.indexed_text)
+        derived = (text_hash_of(stored.chunk.indexed_text), len(terms))
+        if derived != (text_hash, term_count):
+            transaction.set_derived(key, *derived)
+        yield key, terms
 
 
 def reembed(

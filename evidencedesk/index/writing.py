@@ -263,12 +263,14 @@ def _require_consistent(source: SourceDocument) -> None:
 
 def apply_due(transaction: Transaction) -> tuple[StatusChange, ...]:
     """Settle every line in which something has come due; the first thing that a write does."""
+    # The kept instant says whether to look at all: looking reads every document.
+    if not transaction.something_is_due:
+        return ()
     changes = tuple(
         change for family, lang in transaction.due_lines() for change in bm25.settle_line(transaction, family, lang)
     )
     # An instant may pass that changes no status, such as the start of a version that was superseded before it.
-    if changes or transaction.something_is_due:
-        transaction.note_next_change()
+    transaction.note_next_change()
     return changes
 
 

@@ -30,8 +30,10 @@ from evidencedesk.store.snapshot import (
     Scope,
     Settings,
     Snapshot,
+    State,
     StoredDocument,
     chunk_heads,
+    chunk_id,
     chunks,
     content_hash,
     documents,
@@ -44,11 +46,13 @@ __all__ = [
     "Scope",
     "Settings",
     "Snapshot",
+    "State",
     "Store",
     "StoredCase",
     "StoredDocument",
     "Transaction",
     "chunk_heads",
+    "chunk_id",
     "chunks",
     "content_hash",
     "documents",
@@ -90,9 +94,8 @@ class Store:
         """One write transaction; commits at the end of the block, rolls back when it raises."""
         with self.database.write(stage) as connection:
             transaction = Transaction(connection, self.now())
-            before = transaction.change_count
             yield transaction
-            if transaction.change_count != before:
+            if transaction.uncommitted:
                 transaction.stamp()
 
     def within(self, transaction: Transaction) -> Store:
@@ -118,12 +121,17 @@ class _Within(Store):
     @contextmanager
     def read(self, stage: str = "reading") -> Iterator[Snapshot]:
         # A new one each time: a snapshot keeps what it has read, and the transaction changes it.
-        yield Snapshot(self.transaction.connection, self.now())
+        yield Transaction(self.transaction.connection, self.now(), self.transaction)
 
     @contextmanager
     def write(self, stage: str) -> Iterator[Transaction]:
-        with self.transaction.connection.begin_nested():
-            yield Transaction(self.transaction.connection, self.now())
+        try:
+            with self.transaction.connection.begin_nested():
+                yield Transaction(self.transaction.connection, self.now(), self.transaction)
+        except BaseException:
+            # Rows that were changed and changed back count on, so the count does not tell the states apart.
+            self.transaction.remembered.clear()
+            raise
 
 
 def utc_now() -> datetime:

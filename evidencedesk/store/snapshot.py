@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 import sqlalchemy as sa
 
 from evidencedesk.errors import NotFound
-from evidencedesk.models import ChunkRow, DeskRow, DocumentRow, EmbedderRow, StateRow, table_of
+from evidencedesk.models import ChunkRow, DeskRow, DocumentRow, EmbedderRow, table_of
 from evidencedesk.records import (
     Chunk,
     Document,
@@ -36,6 +36,27 @@ documents = table_of(DocumentRow)
 chunks = table_of(ChunkRow)
 chunk_id = documents.c.doc_id + ":c" + sa.cast(chunks.c.ordinal, sa.Text)
 """The SQL expression of a chunk's id, over documents joined with chunks."""
+
+
+# What every search reads, put together once: SQLAlchemy takes longer to build such a statement than SQLite to run it.
+_SETTINGS = sa.select(table_of(DeskRow), EmbedderRow.name, EmbedderRow.dimension, EmbedderRow.fingerprint).join_from(
+    DeskRow, EmbedderRow, isouter=True
+)
+_BY_KEY = chunks.c.chunk_key.in_(sa.bindparam("keys", expanding=True))
+_HEADS = (
+    sa.select(chunks.c.chunk_key, chunk_id.label("chunk_id"), documents.c.lang, documents.c.family)
+    .join_from(chunks, documents)
+    .where(_BY_KEY)
+)
+_CHUNKS = (
+    sa.select(
+        chunks.c.chunk_key, chunk_id.label("chunk_id"), documents.c.doc_id, documents.c.version, documents.c.lang,
+        documents.c.family, documents.c.status, documents.c.title, documents.c.path, chunks.c.text,
+        chunks.c.preamble, chunks.c.heading, chunks.c.line_start, chunks.c.line_end,
+    )
+    .join_from(chunks, documents)
+    .where(_BY_KEY)
+)  # fmt: skip
 
 
 # ---------------------------------------------------------------- what callers get and give
@@ -81,6 +102,16 @@ class Settings:
     embedder_key: int | None
     embedder: EmbedderIdentity | None
     next_change_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A committed state of the file."""
+
+    generation: str
+    """Random: no other state of any file has it."""
+    change_number: int
+    """One more than that of the state before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,11 +180,7 @@ class Snapshot:
     @read_once
     def settings(self) -> Settings | None:
         """The desk's settings; None in a file that nobody has set up yet."""
-        row = self.connection.execute(
-            sa.select(table_of(DeskRow), EmbedderRow.name, EmbedderRow.dimension, EmbedderRow.fingerprint).join_from(
-                DeskRow, EmbedderRow, isouter=True
-            )
-        ).one_or_none()
+        row = self.connection.execute(_SETTINGS).one_or_none()
         if row is None:
             return None
         embedder = None if row.name is None else EmbedderIdentity(row.name, row.dimension, row.fingerprint)
@@ -168,9 +195,15 @@ class Snapshot:
         )
 
     @read_once
+    def state(self) -> State:
+        """Which committed state of the file this is; a write transaction gives the one that it started from."""
+        row = self.connection.exec_driver_sql("SELECT generation, change_number FROM state").one()
+        return State(row[0], row[1])
+
+    @property
     def generation(self) -> str:
-        """Which committed state of the file this is; a write transaction reads the one that it started from."""
-        return str(self.connection.execute(sa.select(table_of(StateRow).c.generation)).scalar_one())
+        """What names that state and no other."""
+        return self.state.generation
 
     @property
     def something_is_due(self) -> bool:
@@ -258,6 +291,28 @@ class Snapshot:
         rows = self.connection.execute(query.order_by(chunks.c.ordinal)).all()
         found = self.chunks(row.chunk_key for row in rows)
         return {row.chunk_key: (found[row.chunk_key].chunk, row.text_hash, row.term_count) for row in rows}
+
+    def derived_between(
+        self, first_key: int, last_key: int, batch: int = 1000
+    ) -> Iterator[tuple[int, StoredChunk, str, int]]:
+        """(key, chunk, text hash, term count) of the chunks with those keys, both included, in the order of keys."""
+        query = (
+            sa.select(chunks.c.chunk_key, chunks.c.text_hash, chunks.c.term_count)
+            .where(chunks.c.chunk_key <= last_key)
+            .order_by(chunks.c.chunk_key)
+            .limit(batch)
+        )
+        while rows := self.connection.execute(query.where(chunks.c.chunk_key >= first_key)).all():
+            found = self.chunks(row.chunk_key for row in rows)
+            for row in rows:
+                if row.chunk_key in found:
+                    yield row.chunk_key, found[row.chunk_key], row.text_hash, row.term_count
+            first_key = rows[-1].chunk_key + 1
+
+    def current_chunk_keys(self, first_key: int, last_key: int) -> set[int]:
+        """The keys between those, both included, of the chunks whose documents are stored as current."""
+        query = sa.select(chunks.c.chunk_key).join(documents).where(documents.c.status == "current")
+        return set(self.connection.scalars(query.where(chunks.c.chunk_key.between(first_key, last_key))))
 
     def chunk_keys(self, doc_key: int) -> list[int]:
         """The keys of a document's chunks, in order."""
@@ -348,14 +403,8 @@ class Snapshot:
     def chunks(self, keys: Iterable[int]) -> dict[int, StoredChunk]:
         """Chunks by key, each with what a label needs; keys that are not there are left out."""
         found: dict[int, StoredChunk] = {}
-        columns = (
-            chunks.c.chunk_key, chunk_id.label("chunk_id"), documents.c.doc_id, documents.c.version, documents.c.lang,
-            documents.c.family, documents.c.status, documents.c.title, documents.c.path, chunks.c.text,
-            chunks.c.preamble, chunks.c.heading, chunks.c.line_start, chunks.c.line_end,
-        )  # fmt: skip
         for some in in_lists(keys):
-            query = sa.select(*columns).join_from(chunks, documents).where(chunks.c.chunk_key.in_(some))
-            for row in self.connection.execute(query):
+            for row in self.connection.execute(_CHUNKS, {"keys": some}):
                 location = Location(row.path, row.heading, row.line_start, row.line_end)
                 indexed = join_indexed(row.preamble, row.text)
                 status = self._due_status.get(row.doc_id, row.status)
@@ -442,12 +491,9 @@ class ChunkHead:
 def chunk_heads(connection: sa.Connection, keys: Iterable[int]) -> dict[int, ChunkHead]:
     """Id, language and family of chunks, by key."""
     found: dict[int, ChunkHead] = {}
-    columns = (chunks.c.chunk_key, chunk_id.label("chunk_id"), documents.c.lang, documents.c.family)
     for some in in_lists(keys):
-        query = sa.select(*columns).join_from(chunks, documents).where(chunks.c.chunk_key.in_(some))
-        found.update(
-            (row.chunk_key, ChunkHead(row.chunk_id, row.lang, row.family)) for row in connection.execute(query)
-        )
+        rows = connection.execute(_HEADS, {"keys": some})
+        found.update((row.chunk_key, ChunkHead(row.chunk_id, row.lang, row.family)) for row in rows)
     return found
 
 

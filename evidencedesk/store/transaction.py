@@ -4,19 +4,35 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
 
 from evidencedesk import schema
-from evidencedesk.models import Base, ChunkRow, DeskRow, DocumentRow, EmbedderRow, StateRow, VectorRow
+from evidencedesk.models import Base, ChunkRow, DeskRow, DocumentRow, EmbedderRow, RecentStateRow, StateRow, VectorRow
 from evidencedesk.records import EmbedderIdentity, Passage, SourceDocument, StatusChange
-from evidencedesk.store.snapshot import Snapshot, content_hash
+from evidencedesk.store.snapshot import Snapshot, content_hash, read_once
 from evidencedesk.versions import settle, version_sort_key
+
+_RECENT_STATES = 1000
+"""Kept in the file: a process that slept through more of them reads everything anew."""
 
 
 class Transaction(Snapshot):
     """One write transaction. What the indexes derive from a change is the caller's to write, in the same one."""
+
+    def __init__(self, connection: sa.Connection, now: datetime, outer: Transaction | None = None) -> None:
+        """`outer`: the transaction that this one is a part of."""
+        super().__init__(connection, now)
+        self._changes_before: int = self.change_count if outer is None else outer._changes_before
+        self.remembered: dict[object, Any] = {} if outer is None else outer.remembered
+        """What the indexes keep in memory of the state inside; shared with the parts, gone with the transaction."""
+
+    @property
+    def uncommitted(self) -> int:
+        """Rows that this transaction has changed so far, its parts included; a part that was undone still counts."""
+        return self.change_count - self._changes_before
 
     def set_up(
         self, *, text_version: str, chunker_version: str, max_chunk_chars: int,
@@ -36,9 +52,18 @@ class Transaction(Snapshot):
         """Rows that this connection has changed since it was opened."""
         return int(self.connection.exec_driver_sql("SELECT total_changes()").scalar_one())
 
+    @read_once
+    def change_number(self) -> int:
+        """The number of the state that this transaction makes; documents that it touches bear it."""
+        return self.state.change_number + 1
+
     def stamp(self) -> None:
         """Mark the state that this transaction leaves; at random, so that one that was rolled back never returns."""
-        self.connection.execute(sa.update(StateRow).values(generation=secrets.token_hex(16)))
+        values = {"generation": secrets.token_hex(16), "change_number": self.change_number}
+        self.connection.execute(sa.update(StateRow).values(values))
+        oldest = self.change_number - _RECENT_STATES
+        self.connection.execute(sa.delete(RecentStateRow).where(RecentStateRow.change_number <= oldest))
+        self.connection.execute(sa.insert(RecentStateRow).values(values))
 
     def embedder_key(self, embedder: EmbedderIdentity) -> int:
         """The key of an embedder in this file; it gets one when it has none."""
@@ -64,6 +89,7 @@ class Transaction(Snapshot):
             "root": root, "path": source.path,
             "content_hash": content_hash(source), "source": source.source,
             "author_metadata": dict(source.metadata), "valid_from": source.effective_from or self.now, "valid_to": None,
+            "change_number": self.change_number,
         }  # fmt: skip
         former = self.stored(source.doc_id)
         if former is None:
@@ -96,12 +122,20 @@ class Transaction(Snapshot):
         return self.chunk_keys(doc_key)
 
     def set_derived(self, chunk_key: int, text_hash: str, term_count: int) -> None:
-        """Write what is derived from a chunk's indexed text."""
-        self.connection.execute(
+        """Write what is derived from a chunk's indexed text, where it is not so already."""
+        differs = sa.or_(ChunkRow.text_hash != text_hash, ChunkRow.term_count != term_count)
+        changed = self.connection.execute(
             sa.update(ChunkRow)
-            .where(ChunkRow.chunk_key == chunk_key)
+            .where(ChunkRow.chunk_key == chunk_key, differs)
             .values(text_hash=text_hash, term_count=term_count)
         )
+        if changed.rowcount:
+            its_document = sa.select(ChunkRow.doc_key).where(ChunkRow.chunk_key == chunk_key).scalar_subquery()
+            self.connection.execute(
+                sa.update(DocumentRow)
+                .where(DocumentRow.doc_key == its_document)
+                .values(change_number=self.change_number)
+            )
 
     def restore_schema_objects(self) -> None:
         """Make the views anew, and indexes that someone dropped."""
@@ -113,12 +147,18 @@ class Transaction(Snapshot):
 
     def withdraw(self, doc_key: int, reason: str, *, pruned: bool) -> None:
         """Take a document out of force from now on; `settle_line` then judges its line."""
-        values = {"status": "withdrawn", "withdrawn_at": self.now, "withdrawn_reason": reason, "pruned": pruned}
+        values = {
+            "status": "withdrawn", "withdrawn_at": self.now, "withdrawn_reason": reason, "pruned": pruned,
+            "change_number": self.change_number,
+        }  # fmt: skip
         self.connection.execute(sa.update(DocumentRow).where(DocumentRow.doc_key == doc_key).values(values))
 
     def reinstate(self, doc_key: int) -> None:
         """Undo a withdrawal, as if it had never been; `settle_line` then judges its line."""
-        values = {"status": "scheduled", "withdrawn_at": None, "withdrawn_reason": None, "pruned": False}
+        values = {
+            "status": "scheduled", "withdrawn_at": None, "withdrawn_reason": None, "pruned": False,
+            "change_number": self.change_number,
+        }  # fmt: skip
         self.connection.execute(sa.update(DocumentRow).where(DocumentRow.doc_key == doc_key).values(values))
 
     def use_embedder(self, embedder: EmbedderIdentity | None) -> None:
@@ -152,7 +192,12 @@ class Transaction(Snapshot):
                 self.connection.execute(
                     sa.update(DocumentRow)
                     .where(DocumentRow.doc_key == former.doc_key)
-                    .values(status=standing.status, valid_from=standing.valid_from, valid_to=standing.valid_to)
+                    .values(
+                        status=standing.status,
+                        valid_from=standing.valid_from,
+                        valid_to=standing.valid_to,
+                        change_number=self.change_number,
+                    )
                 )
         return [
             (stored[s.doc_id].doc_key, StatusChange(s.doc_id, stored[s.doc_id].status, s.status))
