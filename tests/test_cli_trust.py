@@ -77,6 +77,20 @@ def test_calibrate_says_what_the_cases_promise_and_judges_afterwards(shop: Path)
     assert "(thresholds: built in for toy" in run("ask", "When do gift cards expire?", "--explain", db=shop).stdout
 
 
+def test_the_report_is_written_as_one_html_file(shop: Path, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    for words in (
+        ["eval", CASES, "--html", tmp_path / "eval.html"],
+        ["calibrate", CASES, "--html", tmp_path / "fit.html"],
+    ):
+        run(*words, db=shop)
+    for name, part in (("eval.html", "rc01"), ("fit.html", "isk")):
+        page = (tmp_path / name).read_text(encoding="utf-8")
+        assert page.lower().startswith("<!doctype html>")
+        assert part in page
+        assert "<script" not in page
+
+
 def test_attack_says_what_share_of_each_kind_is_blocked(shop: Path) -> None:
     shown = run("attack", "--per-kind", "20", db=shop).stdout
     assert "number           blocked 100 % (20 of 20" in shown

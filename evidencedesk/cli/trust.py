@@ -159,6 +159,9 @@ def calibrate(
     strict: Annotated[
         bool, typer.Option("--strict", help="Hold the confidence for the choice of the threshold too.")
     ] = False,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Write evaluation and calibration as one HTML file.")
+    ] = None,
     reset: Annotated[bool, typer.Option("--reset", help="Forget it: the built-in thresholds judge again.")] = False,
     db: Db = DEFAULT_PATH,
     embedder: EmbedderName = "auto",
@@ -178,6 +181,12 @@ def calibrate(
             print_text(f"calibrations forgotten: {count}; the built-in thresholds judge")
             return
         report = desk.calibrate(cases, max_wrong=max_wrong, confidence=confidence, strict=strict)
+        # What the new guard makes of the cases, beside what it was fitted on.
+        evaluation = desk.evaluate(cases, store=False) if html is not None else None
+    if html is not None and evaluation is not None:
+        from evidencedesk.evaluation.html import write_html
+
+        write_html(html, evaluation, calibration=report)
     if as_json:
         print_json(report)
     else:

@@ -87,7 +87,7 @@ def calibrate(
     )
     answerable = sum(result.answerable for result in results)
     answered_right = sum(passes and is_right for passes, is_right in zip(passing, right, strict=True))
-    source = f"{len(results)} cases {cases_hash[:8]}; {promise}"
+    source = f"{len(results)} cases {cases_hash[:8]}; {promise.partition(':')[0].rstrip('.')}"
     return CalibrationReport(
         fit_id=None,
         guard=replace(fitted(read, right, measure=measure), threshold=float(threshold), source=source),

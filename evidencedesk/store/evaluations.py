@@ -111,7 +111,7 @@ def stored_guard(snapshot: Snapshot, embedder: EmbedderIdentity | None) -> Calib
         fit.intercept,
         fit.threshold,
         "idf_share" if embedder is None else "cosine",
-        f"{when:%Y-%m-%d}, {fit.case_count} cases {fit.cases_hash[:8]}; {fit.promise}",
+        f"{when:%Y-%m-%d}, {fit.case_count} cases {fit.cases_hash[:8]}; {fit.promise.partition(':')[0].rstrip('.')}",
     )
 
 
