@@ -91,6 +91,21 @@ def test_the_report_is_written_as_one_html_file(shop: Path, tmp_path: Path) -> N
         assert "<script" not in page
 
 
+@pytest.mark.parametrize("command", [["eval", "--no-store"], ["calibrate"]])
+def test_a_report_replaces_no_other_file(shop: Path, tmp_path: Path, command: list[str]) -> None:
+    pytest.importorskip("matplotlib")
+    cases = tmp_path / "cases.jsonl"
+    cases.write_bytes(CASES.read_bytes())
+    before = {path: path.read_bytes() for path in (shop, cases)}
+    for path in before:
+        line = error_line(command[0], cases, *command[1:], "--html", path, db=shop)
+        assert "is there already and is no report" in line
+    assert "there is no folder" in error_line(
+        command[0], cases, *command[1:], "--html", tmp_path / "no" / "x.html", db=shop
+    )
+    assert {path: path.read_bytes() for path in before} == before
+
+
 def test_attack_says_what_share_of_each_kind_is_blocked(shop: Path) -> None:
     shown = run("attack", "--per-kind", "20", db=shop).stdout
     assert "number           blocked 100 % (20 of 20" in shown
@@ -135,6 +150,8 @@ def test_a_gated_update_refuses_and_says_why(shop: Path, tmp_path: Path) -> None
         ["eval"],
         ["eval", CASES, "--fail-under", "recal=1"],
         ["eval", CASES, "--fail-under", "wrong"],
+        ["eval", CASES, "--fail-under", "recall@3=nan"],
+        ["eval", CASES, "--fail-over", "wrong=inf"],
         ["eval", CASES, "-k", "0"],
         ["eval", CASES, "--llm", "gpt"],
         ["calibrate"],

@@ -100,6 +100,19 @@ def test_a_metric_that_there_is_not_is_named_before_anything_is_embedded(desk: D
     assert found(desk) == ["shop-v1"]
 
 
+def test_a_limit_that_could_never_break_is_refused(desk: Desk) -> None:
+    with pytest.raises(ValueError, match="the limit of recall@1 must be a finite number"):
+        desk.update_document(rule("Other."), gate=Gate(CASES, {"recall@1": float("nan")}))
+
+
+def test_a_case_that_expects_what_is_not_there_guards_nothing_and_refuses(desk: Desk) -> None:
+    case = RagCase(id="typo", question=QUESTION, expected_doc_ids=("shpo",), answerable=True)
+    report = desk.update_document(rule("Other.", doc_id="shop-v2", version="v2"), gate=Gate([case]))
+    assert report.gate is not None
+    assert report.gate.objections[0] == "case typo expects shpo, and there is no such document or family"
+    assert found(desk) == ["shop-v1"]
+
+
 def test_a_case_that_fails_refuses_the_change(tmp_path: Path) -> None:
     toy = ToyEmbedder()
 

@@ -408,12 +408,12 @@ def test_one_report_gives_the_same_bytes_whatever_the_hosts_style_and_leaves_tha
 def test_without_matplotlib_it_says_what_to_install_and_a_former_report_stays(
     tmp_path, monkeypatch, evaluation
 ) -> None:
-    (tmp_path / "report.html").write_text("former", encoding="utf-8")
+    (tmp_path / "report.html").write_text("<!DOCTYPE html>former", encoding="utf-8")
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.delitem(sys.modules, "matplotlib.style", raising=False)
     with pytest.raises(ImportError, match=re.escape('pip install "evidencedesk[report]"')):
         write_html(tmp_path / "report.html", evaluation)
-    assert (tmp_path / "report.html").read_text(encoding="utf-8") == "former"
+    assert (tmp_path / "report.html").read_text(encoding="utf-8") == "<!DOCTYPE html>former"
 
 
 def test_matplotlib_is_imported_at_use_alone() -> None:

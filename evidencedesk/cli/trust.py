@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Annotated
 
@@ -112,6 +113,7 @@ def evaluate(
     or ceiling that was given.
     """
     floors, ceilings = limits("--fail-under", fail_under), limits("--fail-over", fail_over)
+    _require_place(html)
     with Desk.open(db, embedder=embedder, read_only=no_store, create=False) as desk:
         before = desk.outcomes(compare) if compare is not None else None
         report = desk.evaluate(cases, llm=llm_client(llm, base_url), k=k, mode=mode, store=not no_store)
@@ -135,6 +137,14 @@ def evaluate(
         raise typer.Exit(ABSTAINED)
 
 
+def _require_place(html: Path | None) -> None:
+    """Look whether the report can be written there before the cases are asked."""
+    if html is not None:
+        from evidencedesk.evaluation.html import require_place
+
+        require_place(html)
+
+
 def limits(option: str, given: list[str] | None) -> dict[str, float]:
     """Read `recall@3=0.9` options; a usage error names what is wrong."""
     found: dict[str, float] = {}
@@ -146,6 +156,8 @@ def limits(option: str, given: list[str] | None) -> dict[str, float]:
             found[name] = float(value)
         except ValueError as error:
             raise typer.BadParameter(f"{option} {text!r}: write it as {name}=0.9") from error
+        if not math.isfinite(found[name]):
+            raise typer.BadParameter(f"{option} {text!r}: it must be a finite number, or it would never break")
     return found
 
 
@@ -175,6 +187,7 @@ def calibrate(
         raise typer.BadParameter("give CASES, or --reset")
     if not 0 < max_wrong < 1 or not 0 < confidence < 1:
         raise typer.BadParameter("--max-wrong and --confidence must lie between 0 and 1")
+    _require_place(html)
     with Desk.open(db, embedder="none" if reset else embedder, create=False) as desk:
         if cases is None:
             count = desk.uncalibrate()

@@ -19,7 +19,7 @@ from evidencedesk.evaluation.run import Prepare, evaluate, prepare, remember
 from evidencedesk.index import Index
 from evidencedesk.rag import Answerer
 from evidencedesk.records import Document, GateReport, IngestReport, SentenceChange, UpdateReport
-from evidencedesk.store import Snapshot
+from evidencedesk.store import Snapshot, Store
 from evidencedesk.text import sentences
 
 Report = TypeVar("Report", IngestReport, UpdateReport)
@@ -74,9 +74,7 @@ def gated(
                 before = evaluate(inside, prepared, answerer)
             report = change(replace(index, store=inside))
             after = evaluate(inside, prepared, answerer)
-            found = _judged(gate, before, after)
-            with inside.read() as snapshot:
-                found = replace(found, changes=_changes(snapshot, report, replaced))
+            found = _look(inside, gate, before, after, report, replaced)
             if dry_run or not found.accepted:
                 raise _UndoneError
     except _UndoneError:
@@ -87,6 +85,22 @@ def gated(
         stored = remember(index.store, after, kind="gate", accepted=found.accepted)
         found = replace(found, run_id=stored.run_id)
     return replace(report, gate=found)
+
+
+def _look(
+    inside: Store, gate: Gate, before: EvaluationReport, after: EvaluationReport,
+    report: IngestReport | UpdateReport, replaced: Mapping[str, Document],
+) -> GateReport:  # fmt: skip
+    """What the gate says of the change, and what the change does to sentences."""
+    with inside.read() as snapshot:
+        found = _judged(gate, before, after)
+        unknown = _unknown_names(snapshot, after)
+        return replace(
+            found,
+            accepted=found.accepted and not unknown,
+            objections=(*unknown, *found.objections),
+            changes=_changes(snapshot, report, replaced),
+        )
 
 
 def _judged(gate: Gate, before: EvaluationReport, after: EvaluationReport) -> GateReport:
@@ -101,6 +115,17 @@ def _judged(gate: Gate, before: EvaluationReport, after: EvaluationReport) -> Ga
             if flip.before in GOOD and flip.after not in GOOD and flip.after != "error"
         ]
     return GateReport(not found, None, tuple(found), flipped, ())
+
+
+def _unknown_names(snapshot: Snapshot, after: EvaluationReport) -> tuple[str, ...]:
+    """Cases that expect a document which would not be there: they could hold of nothing, and guard nothing."""
+    known = {name for summary in snapshot.summaries() for name in (summary.doc_id, summary.family)}
+    return tuple(
+        f"case {result.case_id} expects {name}, and there is no such document or family"
+        for result in after.cases
+        for name in result.expected
+        if name not in known
+    )
 
 
 def _changes(

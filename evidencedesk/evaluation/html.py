@@ -42,7 +42,21 @@ _OUTCOMES: dict[Outcome, str] = {
     "error": "error", "wrong": "wrong", "turned_away": "turned away", "right": "right", "refused": "rightly refused",
 }  # fmt: skip
 """How each is written, those that went wrong first."""
+_BEGINNING = b"<!doctype html>"
 _HIT_SCORES: dict[str, str] = {"hybrid": "fused score", "keyword": "BM25", "vector": "cosine"}
+
+
+def require_place(path: str | Path) -> None:
+    """FileNotFoundError without the folder; FileExistsError for a file that is no report: only that is replaced."""
+    place = Path(path)
+    if not place.parent.is_dir():
+        raise FileNotFoundError(f"{place}: there is no folder {place.parent}")
+    if place.is_dir():
+        raise FileExistsError(f"{place} is a folder; name a file for the report")
+    if place.exists():
+        with place.open("rb") as file:
+            if file.read(len(_BEGINNING)).lower() != _BEGINNING:
+                raise FileExistsError(f"{place} is there already and is no report; name another file")
 
 
 def write_html(
@@ -52,12 +66,13 @@ def write_html(
     calibration: CalibrationReport | None = None,
     gate: GateReport | None = None,
 ) -> None:
-    """Write an evaluation, and what a calibration and a gate found, as one HTML file. Replaces a file at `path`.
+    """Write an evaluation, and what a calibration and a gate found, as one HTML file. Replaces an HTML file at `path`.
 
     Reads nothing but its arguments. The file holds the questions and the labels of what was found for them, so share it
     as you would share those. Drawing sets matplotlib's global style for its duration and then puts it back. ImportError
-    when matplotlib, the extra `report`, is missing; OSError when the file cannot be written.
+    when matplotlib, the extra `report`, is missing; OSError when the file cannot be written, or is no HTML file.
     """
+    require_place(path)
     with _matplotlib():
         page = _page(evaluation, calibration, gate)
     Path(path).write_text(page, encoding="utf-8", newline="\n")

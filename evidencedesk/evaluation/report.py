@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -150,9 +151,15 @@ METRICS = (
 def objections(
     metrics: Mapping[str, float | None], fail_under: Mapping[str, float], fail_over: Mapping[str, float]
 ) -> tuple[str, ...]:
-    """Which floors and ceilings the figures break, a sentence each. ValueError for a name that is no metric."""
+    """Which floors and ceilings the figures break, a sentence each.
+
+    ValueError for a name that is no metric, and for a limit that is not finite.
+    """
     if unknown := [name for name in (*fail_under, *fail_over) if name not in METRICS]:
         raise ValueError(f"there is no metric {unknown[0]!r}; there are {', '.join(METRICS)}")
+    for name, limit in (*fail_under.items(), *fail_over.items()):
+        if not math.isfinite(limit):
+            raise ValueError(f"the limit of {name} must be a finite number, or it would never break, not {limit!r}")
     found = []
     for name, floor in fail_under.items():
         if (value := metrics[name]) is None:
