@@ -31,6 +31,8 @@ from evidencedesk.errors import (
 MEMORY = ":memory:"
 DRIVER_VARIABLE = "EVIDENCEDESK_SQLITE_DRIVER"
 BUSY_TIMEOUT_SECONDS = 30.0
+_CACHE_KIB = 16_384
+"""Pages that a connection keeps, when it has use for so many: a document's words lie all over the table of terms."""
 PAGE_SIZE_BYTES = 8192
 """A vector of 384 floats wastes a quarter of a page of 4096; WAL cannot change it later."""
 
@@ -343,6 +345,7 @@ def _prepare(raw: Any, driver: Driver, busy_timeout_seconds: float) -> None:
     raw.execute("PRAGMA foreign_keys = ON")
     # What is deleted is overwritten: a forgotten question must not stand in the file's unused bytes.
     raw.execute("PRAGMA secure_delete = ON")
+    raw.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
 
 
 def _use_wal(raw: Any, path: str) -> None:

@@ -157,11 +157,6 @@ def _statistics_problems(snapshot: Snapshot) -> Iterator[Problem]:
         if kept[2].get(term) != counted[2].get(term):
             detail = f"kept n = {kept[2].get(term, 0)}, counted n = {counted[2].get(term, 0)}"
             yield Problem("BM25 term differs", term, detail, _COMPACT)
-    kept_held, counted_held = bm25.held_statistics(snapshot.connection)
-    for term in sorted(kept_held.keys() | counted_held.keys()):
-        if kept_held.get(term) != counted_held.get(term):
-            detail = f"said to stand in {kept_held.get(term, 0)} chunks, stands in {counted_held.get(term, 0)}"
-            yield Problem("BM25 term differs", term, detail, _COMPACT)
 
 
 def _vector_problems(snapshot: Snapshot) -> Iterator[Problem]:

@@ -253,7 +253,7 @@ class VectorRosterRow(Base):
 
 
 class TermRow(Base):
-    """A search term and in how many chunks it stands (derived)."""
+    """A search term (derived). One that no chunk holds any more stays until `compact`."""
 
     __tablename__ = "lexical_terms"
     # A number that is never used again: what packed postings still hold of a former term is not another's.
@@ -261,21 +261,37 @@ class TermRow(Base):
 
     term_key: Mapped[int] = mapped_column(primary_key=True, doc="Number of the term, never used again.")
     term: Mapped[str] = mapped_column(unique=True, doc="The term, normalised and stemmed.")
-    chunks_in_force: Mapped[int] = mapped_column(doc="BM25's n over the chunks in force.")
-    chunks_held: Mapped[int] = mapped_column(doc="In how many chunks it stands, in force or not; 0 never stays.")
-
-
-class PostingRow(Base):
-    """How often a term stands in a chunk that is not packed yet (derived)."""
-
-    __tablename__ = "lexical_postings"
-    __table_args__ = (Index("ix_lexical_postings_chunk_key", "chunk_key"), {"sqlite_with_rowid": False})
-
-    term_key: Mapped[int] = mapped_column(ForeignKey("lexical_terms.term_key"), primary_key=True, doc="The term.")
-    chunk_key: Mapped[int] = mapped_column(
-        ForeignKey("chunks.chunk_key", ondelete="CASCADE"), primary_key=True, doc="The chunk, in force or not."
+    chunks_in_force: Mapped[int] = mapped_column(
+        doc="In how many chunks in force it stands, less what lexical_changes adds; the view bm25_terms has the sum."
     )
-    frequency: Mapped[int] = mapped_column(doc="BM25's tf.")
+
+
+class TermChangeRow(Base):
+    """What writes have changed of lexical_terms.chunks_in_force since it was last brought up to date (derived).
+
+    Kept apart because a document's terms lie all over that table: a write would touch hundreds of its pages.
+    """
+
+    __tablename__ = "lexical_changes"
+    __table_args__ = ({"sqlite_with_rowid": False},)
+
+    term_key: Mapped[int] = mapped_column(primary_key=True, autoincrement=False, doc="The term.")
+    change: Mapped[int] = mapped_column(doc="To be added to its chunks_in_force.")
+
+
+class UnpackedRow(Base):
+    """The postings of a chunk that is not packed yet (derived)."""
+
+    __tablename__ = "lexical_unpacked"
+
+    chunk_key: Mapped[int] = mapped_column(
+        ForeignKey("chunks.chunk_key", ondelete="CASCADE"),
+        primary_key=True,
+        autoincrement=False,
+        doc="The chunk, in force or not.",
+    )
+    term_keys: Mapped[bytes] = mapped_column(doc="Numbers of its terms; u4, little endian.")
+    frequencies: Mapped[bytes] = mapped_column(doc="BM25's tf of each; u4, little endian.")
 
 
 class SegmentRow(Base):

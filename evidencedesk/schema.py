@@ -21,7 +21,7 @@ APPLICATION_ID = 0x45764473
 """In the header of every file of ours: "EvDs"."""
 VERSION_TABLE = "evidencedesk_version"
 """Alembic's table, under a name that never meets a host's own."""
-REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007")
 """Every revision in migrations/versions, oldest first, known without importing Alembic; a test keeps it true."""
 HEAD = REVISIONS[-1]
 

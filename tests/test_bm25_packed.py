@@ -292,7 +292,6 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lists, "DECODED_BYTES", 2000)
     monkeypatch.setattr(state, "MASKS", 1)
     monkeypatch.setattr(state, "_TERMS_KEPT", 2)
-    monkeypatch.setattr(state, "_ROWS_KEPT", 3)
     monkeypatch.setattr(state, "_LONGEST_TABLED", 10)
     with open_desk(sources=[random_source(random.Random(n)) for n in range(20)]) as desk:
         assert_sound(desk)
@@ -407,7 +406,7 @@ def test_bytes_that_cannot_be_are_refused(numbers: bytes | None, frequencies: by
             "postings differ from the text",
         ),
         ("UPDATE lexical_segments SET lengths = x'00'", "postings damaged"),
-        ("UPDATE lexical_terms SET chunks_held = chunks_held + 1", "BM25 term differs"),
+        ("UPDATE lexical_terms SET chunks_in_force = chunks_in_force + 1", "BM25 term differs"),
     ],
 )
 def test_damage_of_what_is_packed_is_found_and_compact_mends_it(tmp_path: Path, damage: str, kind: str) -> None:

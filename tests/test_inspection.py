@@ -43,8 +43,14 @@ RESTORE, COMPACT, EMBED = inspection._RESTORE, inspection._COMPACT, inspection._
         ("UPDATE chunks SET text = 'Bikes are green.'", "lines do not hold the text", RESTORE),
         ("UPDATE chunks SET text_hash = 'x'", "hash differs from the text", COMPACT),
         ("UPDATE chunks SET term_count = 99", "postings differ from the text", COMPACT),
-        ("UPDATE lexical_postings SET frequency = frequency + 1", "postings differ from the text", COMPACT),
-        ("DELETE FROM lexical_postings", "postings differ from the text", COMPACT),
+        (
+            "UPDATE lexical_unpacked SET term_keys = zeroblob(length(term_keys))",
+            "postings differ from the text",
+            COMPACT,
+        ),
+        ("UPDATE lexical_unpacked SET frequencies = x'0100'", "postings differ from the text", COMPACT),
+        ("DELETE FROM lexical_unpacked", "postings differ from the text", COMPACT),
+        ("UPDATE lexical_changes SET change = change + 1", "BM25 term differs", COMPACT),
         (
             "UPDATE lexical_terms SET chunks_in_force = chunks_in_force + 1 WHERE term = 'blue'",
             "BM25 term differs",

@@ -15,7 +15,6 @@ from evidencedesk.bm25.counting import (
     DamagedSegment,
     StoredPostings,
     every_posting,
-    held_statistics,
     kept_statistics,
     postings_of,
     rebuilt_statistics,
@@ -24,7 +23,7 @@ from evidencedesk.bm25.packing import DamagedPostings
 from evidencedesk.bm25.ranking import Scores, best, explained, scores_of, statistics
 from evidencedesk.bm25.scoring import K1, B, Statistics
 from evidencedesk.bm25.showing import BM25
-from evidencedesk.bm25.writing import add_chunks, enter_force, leave_force, rebuild, remove_chunks, settle_line
+from evidencedesk.bm25.writing import add_chunks, leave_force, rebuild, remove_chunks, settle_line
 
 __all__ = [
     "BM25",
@@ -37,10 +36,8 @@ __all__ = [
     "StoredPostings",
     "add_chunks",
     "best",
-    "enter_force",
     "every_posting",
     "explained",
-    "held_statistics",
     "kept_statistics",
     "leave_force",
     "postings_of",

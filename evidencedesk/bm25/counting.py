@@ -10,8 +10,7 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 
 from evidencedesk.bm25.packing import DamagedPostings, PostingArrays
-from evidencedesk.bm25.segments import packed_through, read_content, segments
-from evidencedesk.store import in_lists
+from evidencedesk.bm25.segments import UNBOUNDED, packed_through, read_content, read_rows, segments
 
 _BATCH = 4096
 """Unpacked chunks that are looked at together."""
@@ -51,8 +50,11 @@ def kept_totals(connection: sa.Connection) -> tuple[int, int]:
 def kept_statistics(connection: sa.Connection) -> tuple[int, int, dict[str, int]]:
     """(N, total length, n by term) as the file keeps them; terms with n = 0 left out."""
     count, length = kept_totals(connection)
-    query = "SELECT term, chunks_in_force FROM lexical_terms WHERE chunks_in_force <> 0"
-    return count, length, {row[0]: row[1] for row in connection.exec_driver_sql(query)}
+    query = (
+        "SELECT term, chunks_in_force + coalesce(change, 0) FROM lexical_terms t "
+        "LEFT JOIN lexical_changes c ON c.term_key = t.term_key"
+    )
+    return count, length, {row[0]: row[1] for row in connection.exec_driver_sql(query) if row[1]}
 
 
 def rebuilt_statistics(connection: sa.Connection) -> tuple[int, int, dict[str, int]]:
@@ -62,14 +64,6 @@ def rebuilt_statistics(connection: sa.Connection) -> tuple[int, int, dict[str, i
     query = f"SELECT c.chunk_key {joined} ORDER BY c.chunk_key"
     current = np.fromiter((row[0] for row in connection.exec_driver_sql(query)), dtype=np.int64)
     return count, length, _by_term(connection, _count(connection, current))
-
-
-def held_statistics(connection: sa.Connection) -> tuple[dict[str, int], dict[str, int]]:
-    """(kept, counted): in how many stored chunks each term stands, in force or not."""
-    kept = {row[0]: row[1] for row in connection.exec_driver_sql("SELECT term, chunks_held FROM lexical_terms")}
-    query = "SELECT chunk_key FROM chunks ORDER BY chunk_key"
-    stored = np.fromiter((row[0] for row in connection.exec_driver_sql(query)), dtype=np.int64)
-    return kept, _by_term(connection, _count(connection, stored))
 
 
 def _count(connection: sa.Connection, chunk_keys: NDArray[np.int64]) -> dict[int, int]:
@@ -84,11 +78,8 @@ def _count(connection: sa.Connection, chunk_keys: NDArray[np.int64]) -> dict[int
     for segment in segments(connection):
         content = read_content(connection, segment)
         count(content.postings, np.isin(content.chunk_keys, chunk_keys) & ~content.removed)
-    unpacked = chunk_keys[chunk_keys > packed_through(connection)]
-    query = "SELECT term_key, count(*) FROM lexical_postings WHERE chunk_key IN ({}) GROUP BY term_key"
-    for some in in_lists(unpacked.tolist()):
-        for term_key, n in connection.exec_driver_sql(query.format(", ".join("?" * len(some))), tuple(some)):
-            counts[term_key] = counts.get(term_key, 0) + n
+    rows_keys, rows = read_rows(connection, chunk_keys[chunk_keys > packed_through(connection)].tolist())
+    count(rows, np.ones(len(rows_keys), dtype=np.bool_))
     return counts
 
 
@@ -124,13 +115,12 @@ def every_posting(connection: sa.Connection) -> Iterator[StoredPostings | Damage
             in_force = set(content.chunk_keys[content.in_force & ~content.removed].tolist())
             yield StoredPostings(f"segment {segment.key}", next_key, segment.last_key, of_chunk, in_force)
         next_key = segment.last_key + 1
-    query = "SELECT c.chunk_key FROM chunks c WHERE c.chunk_key >= ? ORDER BY c.chunk_key"
+    query = "SELECT chunk_key FROM lexical_unpacked WHERE chunk_key >= ? ORDER BY chunk_key"
     keys = [row[0] for row in connection.exec_driver_sql(query, (next_key,))]
     for start in range(0, max(len(keys), 1), _BATCH):
         some = keys[start : start + _BATCH]
-        is_last = start + _BATCH >= len(keys)
-        last_key = (1 << 62) if is_last else some[-1]
-        yield StoredPostings("rows", next_key, last_key, _rows_by_chunk(connection, next_key, last_key), None)
+        last_key = UNBOUNDED if start + _BATCH >= len(keys) else some[-1]
+        yield StoredPostings("rows", next_key, last_key, _rows_by_chunk(connection, some, term_of), None)
         next_key = last_key + 1
 
 
@@ -146,12 +136,7 @@ def postings_of(connection: sa.Connection, chunk_keys: Iterable[int]) -> dict[in
             held = (np.isin(content.chunk_keys, mine) & ~content.removed)[content.postings.numbers]
             some = PostingArrays(*(column[held] for column in content.postings))
             found |= _by_chunk(some, content.chunk_keys, term_of)
-    for some_keys in in_lists(key for key in wanted if key > packed_through(connection)):
-        found |= {
-            key: postings
-            for key, postings in _rows_by_chunk(connection, min(some_keys), max(some_keys)).items()
-            if key in wanted
-        }
+    found |= _rows_by_chunk(connection, wanted, term_of)
     return {key: postings for key, postings in found.items() if postings}
 
 
@@ -170,12 +155,8 @@ def _by_chunk(
     return found
 
 
-def _rows_by_chunk(connection: sa.Connection, first_key: int, last_key: int) -> dict[int, dict[str, int]]:
-    found: dict[int, dict[str, int]] = {}
-    query = (
-        "SELECT p.chunk_key, t.term, p.frequency FROM lexical_postings p JOIN lexical_terms t USING (term_key) "
-        "WHERE p.chunk_key BETWEEN ? AND ?"
-    )
-    for key, term, frequency in connection.exec_driver_sql(query, (first_key, last_key)):
-        found.setdefault(key, {})[term] = frequency
-    return found
+def _rows_by_chunk(
+    connection: sa.Connection, chunk_keys: Iterable[int], term_of: dict[int, str]
+) -> dict[int, dict[str, int]]:
+    keys, postings = read_rows(connection, chunk_keys)
+    return _by_chunk(postings, keys, term_of)

@@ -128,6 +128,27 @@ def unpack_frequencies(blob: bytes, count: int) -> NDArray[np.unsignedinteger]:
     return every
 
 
+def pack_rows(counts: Sequence[tuple[int, int]]) -> tuple[bytes, bytes]:
+    """(term numbers, tf) of one chunk, given as pairs: what a chunk that is not packed yet holds."""
+    table = np.array(counts, dtype=np.int64).reshape(-1, 2)
+    return pack_keys(table[:, 0]), pack_keys(table[:, 1])
+
+
+def unpack_rows(term_keys: Sequence[bytes | None], frequencies: Sequence[bytes | None]) -> PostingArrays:
+    """The postings of chunks that are not packed, numbered from 0; None: the chunk's row is gone.
+
+    Where the two blobs of a chunk do not belong together it gets no postings: `check` finds that.
+    """
+    pairs = [
+        (terms, found) if terms and found and len(terms) == len(found) and not len(terms) % 4 else (b"", b"")
+        for terms, found in zip(term_keys, frequencies, strict=True)
+    ]
+    numbers = np.repeat(np.arange(len(pairs)), [len(terms) // 4 for terms, _ in pairs])
+    every = (np.frombuffer(b"".join(blobs), dtype="<u4").astype(np.int64) for blobs in zip(*pairs, strict=True))
+    keys, counts = every if pairs else (numbers, numbers)
+    return PostingArrays(keys, numbers, counts)
+
+
 def pack_keys(keys: NDArray[np.int64]) -> bytes:
     """Whole numbers as u4; ValueError for one that four bytes cannot hold."""
     if len(keys) and not 0 <= int(keys.min()) <= int(keys.max()) < 1 << 32:

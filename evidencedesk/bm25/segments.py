@@ -1,8 +1,8 @@
-"""Segments: the chunks whose postings are packed, and how postings that are still rows are folded into them.
+"""Segments: the chunks whose postings are packed, and how those that are not yet are folded into them.
 
 A chunk is packed or it is not: every chunk up to the last key of the last segment is, every later one has its
-postings in rows (the delta). A segment is never changed. What changes about its chunks, whether they are in force and
-whether they are gone, is a bit each in a row of its own, so a write touches 16 KB of a segment at most.
+postings in a row of its own (the delta). A segment is never changed. What changes about its chunks, whether they are
+in force and whether they are gone, is a bit each in a row of its own, so a write touches 16 KB of a segment at most.
 
 Folding is bounded work. A write that finds DELTA_CHUNKS or more unpacked chunks packs the oldest of them, at most
 FOLD_CHUNKS, and takes in the last segments as long as they are no larger than what it has, so that sizes fall like
@@ -15,7 +15,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from typing import Any, NamedTuple
 
 import numpy as np
 import sqlalchemy as sa
@@ -32,8 +32,12 @@ from evidencedesk.bm25.packing import (
     unpack,
     unpack_keys,
     unpack_marks,
+    unpack_rows,
 )
+from evidencedesk.store import in_lists, tuples
 
+UNBOUNDED = 1 << 62
+"""Higher than any key."""
 DELTA_CHUNKS = 512
 """Unpacked chunks from which on the next write folds them."""
 FOLD_CHUNKS = 16_384
@@ -127,27 +131,44 @@ def read_content(connection: sa.Connection, segment: Segment) -> Content:
         "SELECT term_key, best_frequency, shortest_length, numbers, frequencies FROM lexical_packed "
         "WHERE segment_key = ?"
     )
-    lists = [PackedList(*row) for row in connection.exec_driver_sql(query, (segment.key,))]
+    lists = [PackedList(*row) for row in tuples(connection.exec_driver_sql(query, (segment.key,)))]
     keys, documents, lengths = read_chunks(connection, segment)
     return Content(keys, documents, lengths, *read_marks(connection, segment), unpack(lists, segment.chunk_count))
 
 
-def read_unpacked(connection: sa.Connection, before_key: int, limit: int) -> Content:
-    """The oldest chunks whose postings are rows, those below `before_key`, at most `limit`."""
+class Unpacked(NamedTuple):
+    """Chunks that are not packed yet. The columns but the last have a value a chunk, in the order of keys."""
+
+    chunk_keys: NDArray[np.int64]
+    document_keys: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+    in_force: NDArray[np.bool_]
+    postings: PostingArrays
+    """Chunks numbered from 0."""
+
+
+def read_unpacked(connection: sa.Connection, before_key: int = UNBOUNDED, limit: int = -1) -> Unpacked:
+    """The oldest chunks that are not packed, those below `before_key`, at most `limit`; all by default."""
     query = (
-        "SELECT c.chunk_key, c.doc_key, c.term_count, d.status = 'current' FROM chunks c "
-        "JOIN documents d ON d.doc_key = c.doc_key WHERE c.chunk_key > ? AND c.chunk_key < ? "
-        "ORDER BY c.chunk_key LIMIT ?"
+        "SELECT c.chunk_key, c.doc_key, c.term_count, d.status = 'current', u.term_keys, u.frequencies FROM chunks c "
+        "JOIN documents d ON d.doc_key = c.doc_key LEFT JOIN lexical_unpacked u ON u.chunk_key = c.chunk_key "
+        "WHERE c.chunk_key > ? AND c.chunk_key < ? ORDER BY c.chunk_key LIMIT ?"
     )
-    rows = connection.exec_driver_sql(query, (packed_through(connection), before_key, limit)).fetchall()
-    keys, documents, lengths, in_force = np.array([tuple(row) for row in rows], dtype=np.int64).reshape(-1, 4).T
-    found = np.zeros((0, 3), dtype=np.int64)
-    if rows:
-        query = "SELECT term_key, chunk_key, frequency FROM lexical_postings WHERE chunk_key BETWEEN ? AND ?"
-        cursor = connection.exec_driver_sql(query, (int(keys[0]), int(keys[-1])))
-        found = np.fromiter(chain.from_iterable(cursor), dtype=np.int64).reshape(-1, 3)
-    postings = PostingArrays(found[:, 0], np.searchsorted(keys, found[:, 1]), found[:, 2])
-    return Content(keys, documents, lengths, in_force.astype(np.bool_), np.zeros(len(keys), dtype=np.bool_), postings)
+    rows = tuples(connection.exec_driver_sql(query, (packed_through(connection), before_key, limit)))
+    columns = list(zip(*rows, strict=True)) or [()] * 6
+    keys, documents, lengths, in_force = (np.array(column, dtype=np.int64) for column in columns[:4])
+    return Unpacked(keys, documents, lengths, in_force.astype(np.bool_), unpack_rows(columns[4], columns[5]))
+
+
+def read_rows(connection: sa.Connection, chunk_keys: Iterable[int]) -> tuple[NDArray[np.int64], PostingArrays]:
+    """(keys of those of the given chunks that are not packed, ascending; their postings, chunks numbered from 0)."""
+    found: list[Any] = []
+    for some in in_lists(chunk_keys):
+        places = ", ".join("?" * len(some))
+        query = f"SELECT chunk_key, term_keys, frequencies FROM lexical_unpacked WHERE chunk_key IN ({places})"
+        found += tuples(connection.exec_driver_sql(query, tuple(some)))
+    found.sort(key=lambda row: row[0])
+    return np.array([r[0] for r in found], dtype=np.int64), unpack_rows([r[1] for r in found], [r[2] for r in found])
 
 
 # ---------------------------------------------------------------- writing, inside the caller's transaction
@@ -188,8 +209,7 @@ def mark(
         mine = wanted[(wanted >= segment.first_key) & (wanted <= segment.last_key)]
         if not len(mine):
             continue
-        keys, _, _ = read_chunks(connection, segment)
-        numbers = np.flatnonzero(np.isin(keys, mine))
+        numbers = _numbers(connection, segment, mine)
         is_in_force, is_removed = read_marks(connection, segment)
         if in_force is not None:
             is_in_force[numbers] = in_force
@@ -199,6 +219,16 @@ def mark(
             "UPDATE lexical_marks SET in_force = ?, removed = ? WHERE segment_key = ?",
             (pack_marks(is_in_force), pack_marks(is_removed), segment.key),
         )
+
+
+def _numbers(connection: sa.Connection, segment: Segment, chunk_keys: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The numbers of those of the chunks that are in a segment."""
+    if segment.last_key - segment.first_key + 1 == segment.chunk_count:
+        return chunk_keys - segment.first_key
+    query = "SELECT chunk_keys FROM lexical_segments WHERE segment_key = ?"
+    blob = connection.exec_driver_sql(query, (segment.key,)).scalar_one()
+    keys = unpack_keys(blob, segment.chunk_count) + segment.first_key
+    return np.flatnonzero(np.isin(keys, chunk_keys))
 
 
 def drop_segments(connection: sa.Connection, keys: Iterable[int]) -> None:
@@ -222,10 +252,11 @@ def fold_when_due(connection: sa.Connection, before_key: int) -> None:
 
 def fold(connection: sa.Connection, before_key: int) -> None:
     """Pack the oldest unpacked chunks, together with the last segments as long as those are no larger."""
-    content = read_unpacked(connection, before_key, FOLD_CHUNKS)
-    if not len(content.chunk_keys):
+    keys, documents, lengths, in_force, postings = read_unpacked(connection, before_key, FOLD_CHUNKS)
+    if not len(keys):
         return
-    connection.exec_driver_sql("DELETE FROM lexical_postings WHERE chunk_key <= ?", (int(content.chunk_keys[-1]),))
+    content = Content(keys, documents, lengths, in_force, np.zeros(len(keys), dtype=np.bool_), postings)
+    connection.exec_driver_sql("DELETE FROM lexical_unpacked WHERE chunk_key <= ?", (int(keys[-1]),))
     for segment in reversed(segments(connection)):
         size = len(content.chunk_keys)
         if segment.chunk_count > size or segment.chunk_count + size > SEGMENT_CHUNKS:
@@ -233,6 +264,11 @@ def fold(connection: sa.Connection, before_key: int) -> None:
         content = read_content(connection, segment).without_removed().followed_by(content)
         drop_segments(connection, [segment.key])
     write_segment(connection, content)
+    connection.exec_driver_sql(
+        "UPDATE lexical_terms SET chunks_in_force = chunks_in_force + change FROM lexical_changes "
+        "WHERE lexical_changes.term_key = lexical_terms.term_key AND change <> 0"
+    )
+    connection.exec_driver_sql("DELETE FROM lexical_changes")
 
 
 def _reclaim(connection: sa.Connection) -> None:

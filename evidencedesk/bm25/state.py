@@ -20,21 +20,18 @@ from numpy.typing import NDArray
 from evidencedesk.bm25.counting import kept_totals
 from evidencedesk.bm25.lists import PackedLists, PostingList
 from evidencedesk.bm25.scoring import Statistics, norms
-from evidencedesk.bm25.segments import packed_through, read_marks, segments
+from evidencedesk.bm25.segments import read_marks, read_unpacked, segments
 from evidencedesk.store import Scope, documents
 
 MASKS = 8
 """Days, and filters, whose chunks are remembered for a state."""
 _FEW_DOCUMENTS = 500
 """Up to so many documents that pass a filter are looked up by key; of more, every chunk is asked for its document."""
-_ROWS_KEPT = 2_000_000
-"""Postings of unpacked chunks that a state keeps; only an old file that nobody has written to since has more."""
 _TERMS_KEPT = 200_000
 _LONGEST_TABLED = 1 << 20
 
 Positions = tuple[NDArray[np.int64], NDArray[np.int64]]
 """(positions among the unpacked chunks, tf)."""
-_NOWHERE: Positions = (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
 
 
 class InForce:
@@ -51,7 +48,7 @@ class InForce:
         self.chunk_count = chunk_count
         self.total_length = total_length
         self.kept = kept
-        """Whether n of a term is a kept row; else it is counted."""
+        """Whether n of a term is kept; else it is counted."""
         self.average_length = Statistics(chunk_count, total_length, {}).average_length
         self._norms = (
             norms(np.arange(longest + 1), self.average_length)
@@ -96,19 +93,14 @@ class State:
         marks = [read_marks(connection, segment) for segment in every]
         self._current = np.concatenate([nothing, *(mark[0] for mark in marks)])
         self._stays = ~np.concatenate([nothing, *(mark[1] for mark in marks)])
-        query = (
-            "SELECT c.chunk_key, c.doc_key, c.term_count, d.status = 'current' FROM chunks c "
-            "JOIN documents d ON d.doc_key = c.doc_key WHERE c.chunk_key > ? ORDER BY c.chunk_key"
-        )
-        rows = connection.exec_driver_sql(query, (packed_through(connection),)).fetchall()
-        table = np.array([tuple(row) for row in rows], dtype=np.int64).reshape(-1, 4)
-        self.unpacked_keys, self._unpacked_documents, self.unpacked_lengths = table[:, 0], table[:, 1], table[:, 2]
-        self._unpacked_current = table[:, 3].astype(np.bool_)
+        unpacked = read_unpacked(connection)
+        self.unpacked_keys, self._unpacked_documents, self.unpacked_lengths = unpacked[:3]
+        self._unpacked_current = unpacked.in_force
+        order = np.argsort(unpacked.postings.term_keys, kind="stable")
+        self._unpacked_terms, self._positions, self._frequencies = (column[order] for column in unpacked.postings)
         self._longest = max(self.packed.longest, int(self.unpacked_lengths.max(initial=0)))
         self._today: InForce | None = None
         self._terms: dict[str, tuple[int, int] | None] = {}
-        self._rows: dict[int, Positions] = {}
-        self._row_count = 0
         self._validity: tuple[NDArray[Any], ...] | None = None
         self._masks: OrderedDict[tuple[object, ...], Any] = OrderedDict()
         self._lock = threading.Lock()
@@ -122,7 +114,10 @@ class State:
         for start in range(0, len(missing), 500):
             some = missing[start : start + 500]
             read: dict[str, tuple[int, int] | None] = dict.fromkeys(some)
-            query = f"SELECT term, term_key, chunks_in_force FROM lexical_terms WHERE term IN ({_places(some)})"
+            query = (
+                "SELECT term, t.term_key, chunks_in_force + coalesce(change, 0) FROM lexical_terms t "
+                f"LEFT JOIN lexical_changes c ON c.term_key = t.term_key WHERE term IN ({_places(some)})"
+            )
             read.update((row[0], (row[1], row[2])) for row in connection.exec_driver_sql(query, tuple(some)))
             known |= read
             with self._lock:
@@ -130,33 +125,15 @@ class State:
         pairs = ((term, known[term]) for term in terms)
         return {term: pair for term, pair in pairs if pair is not None}
 
-    def rows(self, connection: sa.Connection, term_keys: Sequence[int]) -> dict[int, Positions]:
+    def rows(self, term_keys: Sequence[int]) -> dict[int, Positions]:
         """Where each term stands among the unpacked chunks, by the term's number."""
-        if not len(self.unpacked_keys):
-            return dict.fromkeys(term_keys, _NOWHERE)
-        known = self._rows
-        missing = [key for key in term_keys if key not in known]
-        read: dict[int, Positions] = {}
-        for start in range(0, len(missing), 500):
-            some = missing[start : start + 500]
-            pairs_of: dict[int, list[tuple[int, int]]] = {key: [] for key in some}
-            query = f"SELECT term_key, chunk_key, frequency FROM lexical_postings WHERE term_key IN ({_places(some)})"
-            for term_key, chunk_key, frequency in connection.exec_driver_sql(query, tuple(some)):
-                pairs_of[term_key].append((chunk_key, frequency))
-            for key, pairs in pairs_of.items():
-                table = np.array(pairs, dtype=np.int64).reshape(-1, 2)
-                positions = np.minimum(np.searchsorted(self.unpacked_keys, table[:, 0]), len(self.unpacked_keys) - 1)
-                held = self.unpacked_keys[positions] == table[:, 0]
-                read[key] = (positions[held], table[held, 1])
-        found = {key: read.get(key) or known[key] for key in term_keys}
-        if read:
-            with self._lock:
-                self._row_count += sum(len(positions) for positions, _ in read.values())
-                if self._row_count > _ROWS_KEPT:
-                    self._rows, self._row_count = {}, 0
-                else:
-                    self._rows |= read
-        return found
+        wanted = np.array(term_keys, dtype=np.int64)
+        starts = np.searchsorted(self._unpacked_terms, wanted).tolist()
+        ends = np.searchsorted(self._unpacked_terms, wanted, "right").tolist()
+        return {
+            key: (self._positions[start:end], self._frequencies[start:end])
+            for key, start, end in zip(term_keys, starts, ends, strict=True)
+        }
 
     def statistics(
         self, connection: sa.Connection, terms: Iterable[str], in_force: InForce
@@ -166,7 +143,7 @@ class State:
         found = self.terms(connection, distinct)
         key_of = {term: pair[0] for term, pair in found.items()}
         keys = list(key_of.values())
-        lists, rows = self.packed.lists(connection, keys), self.rows(connection, keys)
+        lists, rows = self.packed.lists(connection, keys), self.rows(keys)
         n_of = dict.fromkeys(distinct, 0)
         for term, (key, kept) in found.items():
             if in_force.kept:

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain, islice
 
 import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
-from evidencedesk.bm25.packing import SEGMENT_CHUNKS, PostingArrays
+from evidencedesk.bm25.packing import SEGMENT_CHUNKS, PostingArrays, pack_rows
 from evidencedesk.bm25.segments import (
     Content,
     drop_segments,
     fold_when_due,
     mark,
     packed_through,
+    read_rows,
     segments,
     write_segment,
 )
 from evidencedesk.records import StatusChange, join_indexed
-from evidencedesk.store import Transaction, in_lists
+from evidencedesk.store import Transaction, in_lists, tuples
 from evidencedesk.text import tokens
 
 _REBUILD_BATCH = 4096
@@ -31,61 +32,47 @@ _REBUILD_BATCH = 4096
 def add_chunks(connection: sa.Connection, terms_of: Mapping[int, Sequence[str]]) -> None:
     """Store the postings of new chunks (chunk key -> its terms, repeated). They count once they enter into force.
 
-    They stay rows until a later write folds them; what has gathered before is folded first when it is due.
+    They stay in rows of their own until a later write folds them; what has gathered before is folded first when it is
+    due.
     """
     if not terms_of:
         return
     fold_when_due(connection, min(terms_of))
     counts = {key: Counter(terms) for key, terms in terms_of.items()}
-    held = Counter(term for counted in counts.values() for term in counted)
-    keys = _number(connection, held)
+    key_of = _number(connection, dict.fromkeys(chain.from_iterable(counts.values())))
     rows = [
-        (keys[term], chunk_key, frequency)
+        (chunk_key, *pack_rows([(key_of[term], frequency) for term, frequency in counted.items()]))
         for chunk_key, counted in counts.items()
-        for term, frequency in counted.items()
     ]
-    if rows:
-        connection.exec_driver_sql(
-            "INSERT INTO lexical_postings (term_key, chunk_key, frequency) VALUES (?, ?, ?)", rows
-        )
-
-
-def enter_force(connection: sa.Connection, doc_key: int) -> None:
-    """Count a document's chunks into the statistics; the caller has just made it current."""
-    _count(connection, doc_key, 1)
+    connection.exec_driver_sql(
+        "INSERT INTO lexical_unpacked (chunk_key, term_keys, frequencies) VALUES (?, ?, ?)", rows
+    )
 
 
 def leave_force(connection: sa.Connection, doc_key: int) -> None:
     """Take a document's chunks out of the statistics; call before its chunks are deleted."""
-    _count(connection, doc_key, -1)
+    _count(connection, {doc_key: -1})
 
 
 def settle_line(transaction: Transaction, family: str, lang: str) -> list[StatusChange]:
     """Settle a line of versions and carry every change of what is in force into the statistics."""
     changes = transaction.settle_line(family, lang)
-    for doc_key, change in changes:
-        if change.before == "current":
-            leave_force(transaction.connection, doc_key)
-        if change.after == "current":
-            enter_force(transaction.connection, doc_key)
+    signs = {doc_key: (change.after == "current") - (change.before == "current") for doc_key, change in changes}
+    _count(transaction.connection, {doc_key: sign for doc_key, sign in signs.items() if sign})
     return [change for _, change in changes]
 
 
 def remove_chunks(connection: sa.Connection, doc_key: int) -> None:
-    """Delete the postings of a document's chunks, and the terms that no other chunk holds.
+    """Delete the postings of a document's chunks.
 
-    Postings that are packed are marked as gone; a later fold, or `rebuild`, drops them from the file. A document in
-    force leaves it first (`leave_force`).
+    Postings that are packed are marked as gone; a later fold, or `rebuild`, drops them from the file, and `rebuild`
+    drops the terms that no chunk holds any more. A document in force leaves it first (`leave_force`).
     """
-    held = _terms_held(connection, doc_key)
-    _add_to(connection, "chunks_held", {key: -count for key, count in held.items()})
     mine = "SELECT chunk_key FROM chunks WHERE doc_key = ?"
-    connection.exec_driver_sql(f"DELETE FROM lexical_postings WHERE chunk_key IN ({mine})", (doc_key,))
-    for some in in_lists(held):
-        connection.exec_driver_sql(
-            f"DELETE FROM lexical_terms WHERE chunks_held = 0 AND term_key IN ({_places(some)})", tuple(some)
-        )
-    mark(connection, _packed_chunks(connection, doc_key), in_force=False, removed=True)
+    connection.exec_driver_sql(f"DELETE FROM lexical_unpacked WHERE chunk_key IN ({mine})", (doc_key,))
+    query = f"{mine} AND chunk_key <= ? ORDER BY chunk_key"
+    packed = connection.exec_driver_sql(query, (doc_key, packed_through(connection))).scalars().all()
+    mark(connection, packed, in_force=False, removed=True)
 
 
 def rebuild(transaction: Transaction, chunks: Iterable[tuple[int, Sequence[str]]]) -> None:
@@ -96,17 +83,16 @@ def rebuild(transaction: Transaction, chunks: Iterable[tuple[int, Sequence[str]]
     connection = transaction.connection
     drop_segments(connection, [segment.key for segment in segments(connection)])
     # Rows of segments that are gone would have no one to drop them.
-    for table in ("lexical_packed", "lexical_marks", "lexical_postings", "lexical_terms"):
+    for table in ("lexical_packed", "lexical_marks", "lexical_unpacked", "lexical_changes", "lexical_terms"):
         connection.exec_driver_sql(f"DELETE FROM {table}")
     query = "SELECT coalesce(max(seq), 0) + 1 FROM sqlite_sequence WHERE name = 'lexical_terms'"
     first_key = int(connection.exec_driver_sql(query).scalar_one())
     number_of: dict[str, int] = {}
-    held, current = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    current = np.zeros(0, dtype=np.int64)
     given, pending = iter(chunks), None
     while some := list(islice(given, _REBUILD_BATCH)):
         content = _content(connection, some, number_of, first_key)
         numbers = content.postings.term_keys - first_key
-        held = _with_counts(held, numbers, len(number_of))
         current = _with_counts(current, numbers[content.in_force[content.postings.numbers]], len(number_of))
         if pending is not None and len(pending.chunk_keys) + len(some) > SEGMENT_CHUNKS:
             write_segment(connection, pending)
@@ -115,13 +101,11 @@ def rebuild(transaction: Transaction, chunks: Iterable[tuple[int, Sequence[str]]
     if pending is not None:
         write_segment(connection, pending)
     rows = [
-        (first_key + number, term, in_force, stored)
-        for (term, number), in_force, stored in zip(number_of.items(), current.tolist(), held.tolist(), strict=True)
+        (first_key + number, term, in_force)
+        for (term, number), in_force in zip(number_of.items(), current.tolist(), strict=True)
     ]
     if rows:
-        connection.exec_driver_sql(
-            "INSERT INTO lexical_terms (term_key, term, chunks_in_force, chunks_held) VALUES (?, ?, ?, ?)", rows
-        )
+        connection.exec_driver_sql("INSERT INTO lexical_terms (term_key, term, chunks_in_force) VALUES (?, ?, ?)", rows)
     query = (
         "SELECT count(*), coalesce(sum(c.term_count), 0) FROM chunks c JOIN documents d ON d.doc_key = c.doc_key "
         "WHERE d.status = 'current'"
@@ -165,16 +149,13 @@ def _with_counts(counts: NDArray[np.int64], numbers: NDArray[np.int64], size: in
     return found
 
 
-def _number(connection: sa.Connection, held: Mapping[str, int]) -> dict[str, int]:
-    """The number of each term, new ones included; `held` says in how many more chunks each stands from now on."""
-    keys = _term_keys(connection, held)
-    new = [(term, 0, count) for term, count in held.items() if term not in keys]
-    _add_to(connection, "chunks_held", {key: held[term] for term, key in keys.items()})
+def _number(connection: sa.Connection, terms: Collection[str]) -> dict[str, int]:
+    """The number of each term, new ones included."""
+    keys = _term_keys(connection, terms)
+    new = [(term,) for term in terms if term not in keys]
     if new:
-        connection.exec_driver_sql(
-            "INSERT INTO lexical_terms (term, chunks_in_force, chunks_held) VALUES (?, ?, ?)", new
-        )
-        keys |= _term_keys(connection, [term for term, _, _ in new])
+        connection.exec_driver_sql("INSERT INTO lexical_terms (term, chunks_in_force) VALUES (?, 0)", new)
+        keys |= _term_keys(connection, [term for (term,) in new])
     return keys
 
 
@@ -182,55 +163,50 @@ def _term_keys(connection: sa.Connection, terms: Iterable[str]) -> dict[str, int
     found: dict[str, int] = {}
     for some in in_lists(terms):
         query = f"SELECT term, term_key FROM lexical_terms WHERE term IN ({_places(some)})"
-        found.update((row[0], row[1]) for row in connection.exec_driver_sql(query, tuple(some)))
+        found.update(tuples(connection.exec_driver_sql(query, tuple(some))))
     return found
 
 
-def _count(connection: sa.Connection, doc_key: int, sign: int) -> None:
-    held = _terms_held(connection, doc_key)
-    _add_to(connection, "chunks_in_force", {key: sign * count for key, count in held.items()})
-    query = "SELECT count(*), coalesce(sum(term_count), 0) FROM chunks WHERE doc_key = ?"
-    count, length = connection.exec_driver_sql(query, (doc_key,)).one()
-    connection.exec_driver_sql(
-        "UPDATE lexical_totals SET chunks_in_force = chunks_in_force + ?, terms_in_force = terms_in_force + ?",
-        (sign * count, sign * length),
-    )
-    mark(connection, _packed_chunks(connection, doc_key), in_force=sign > 0)
-
-
-def _terms_held(connection: sa.Connection, doc_key: int) -> Counter[int]:
-    """In how many chunks of a document each of its terms stands, by the term's number.
-
-    Counted from rows where the chunks are not packed; where they are, from their text, which saves a second index
-    by chunk. `check` compares all of it with the text.
-    """
+def _count(connection: sa.Connection, signs: Mapping[int, int]) -> None:
+    """Count the chunks of documents in (1) or out (-1), by document key."""
+    if not signs:
+        return
     query = (
-        "SELECT term_key, count(*) FROM lexical_postings "
-        "WHERE chunk_key IN (SELECT chunk_key FROM chunks WHERE doc_key = ?) GROUP BY term_key"
+        "SELECT chunk_key, doc_key, term_count, preamble, text FROM chunks "
+        f"WHERE doc_key IN ({_places(signs)}) ORDER BY chunk_key"
     )
-    held = Counter({row[0]: row[1] for row in connection.exec_driver_sql(query, (doc_key,))})
-    query = "SELECT preamble, text FROM chunks WHERE doc_key = ? AND chunk_key <= ?"
-    packed = Counter[str]()
-    for preamble, text in connection.exec_driver_sql(query, (doc_key, packed_through(connection))):
-        packed.update(set(tokens(join_indexed(preamble, text))))
-    key_of = _term_keys(connection, packed)
-    held.update({key_of[term]: count for term, count in packed.items() if term in key_of})
-    return held
-
-
-def _packed_chunks(connection: sa.Connection, doc_key: int) -> list[int]:
-    query = "SELECT chunk_key FROM chunks WHERE doc_key = ? AND chunk_key <= ? ORDER BY chunk_key"
-    return [row[0] for row in connection.exec_driver_sql(query, (doc_key, packed_through(connection)))]
-
-
-def _add_to(connection: sa.Connection, column: str, changes: Mapping[int, int]) -> None:
-    """Change a count of terms, by the term's number."""
+    rows = tuples(connection.exec_driver_sql(query, tuple(signs)))
+    through = packed_through(connection)
+    by_key, by_term = Counter[int](), Counter[str]()
+    sign_of = {row[0]: signs[row[1]] for row in rows}
+    # Terms are read from the rows of chunks that are not packed; of those that are, from the text: a second index, by
+    # chunk, would be as large as the first. `check` compares all of it with the text.
+    unpacked, postings = read_rows(connection, [key for key in sign_of if key > through])
+    signs_of_rows = np.array([sign_of[key] for key in unpacked.tolist()], dtype=np.int64)
+    for term_key, number in zip(postings.term_keys.tolist(), postings.numbers.tolist(), strict=True):
+        by_key[term_key] += int(signs_of_rows[number])
+    for key, _, _, preamble, text in rows:
+        if key <= through:
+            for term in set(tokens(join_indexed(preamble, text))):
+                by_term[term] += sign_of[key]
+    for term, term_key in _term_keys(connection, by_term).items():
+        by_key[term_key] += by_term[term]
+    changes = sorted((term_key, change) for term_key, change in by_key.items() if change)
     if changes:
         connection.exec_driver_sql(
-            f"UPDATE lexical_terms SET {column} = {column} + ? WHERE term_key = ?",
-            [(change, key) for key, change in changes.items()],
+            "INSERT INTO lexical_changes (term_key, change) VALUES (?, ?) "
+            "ON CONFLICT (term_key) DO UPDATE SET change = change + excluded.change",
+            changes,
         )
+    count, length = sum(sign_of.values()), sum(sign_of[row[0]] * row[2] for row in rows)
+    connection.exec_driver_sql(
+        "UPDATE lexical_totals SET chunks_in_force = chunks_in_force + ?, terms_in_force = terms_in_force + ?",
+        (count, length),
+    )
+    for sign in set(signs.values()):
+        mine = [row[0] for row in rows if row[0] <= through and sign_of[row[0]] == sign]
+        mark(connection, mine, in_force=sign > 0)
 
 
-def _places(values: Sequence[object]) -> str:
+def _places(values: Collection[object]) -> str:
     return ", ".join("?" * len(values))

@@ -171,7 +171,7 @@ class Index:
         self._same_settings(transaction)
         _refuse_conflict(transaction, source, prepared.root)
         due = apply_due(transaction)
-        former = transaction.stored(source.doc_id)
+        former = transaction.stored(source.doc_id)  # as it is now that what was due has been applied
         lines = {(source.family, source.lang)} | ({(former.family, former.lang)} if former is not None else set())
         with newly_stale(transaction, lines) as stale:
             written = self._replace(transaction, prepared, new_vectors, former, lines)
@@ -212,9 +212,10 @@ class Index:
         bm25.add_chunks(transaction.connection, dict(zip(keys, prepared.terms, strict=True)))
         changes = [change for family, lang in sorted(lines) for change in bm25.settle_line(transaction, family, lang)]
         transaction.note_next_change()
-        status = next(
-            d.status for d in transaction.stored_in_line(source.family, source.lang) if d.doc_id == source.doc_id
-        )
+        stored = transaction.stored(source.doc_id)
+        if stored is None:
+            raise LookupError(f"{source.doc_id} was stored and is not there")
+        status = stored.status
         if former is not None:
             # Its row was judged anew, which is a change only where the outcome differs from what it was.
             changes = [c for c in changes if c.doc_id != source.doc_id or c.after != former.status]

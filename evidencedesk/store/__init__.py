@@ -38,6 +38,7 @@ from evidencedesk.store.snapshot import (
     content_hash,
     documents,
     in_lists,
+    tuples,
 )
 from evidencedesk.store.transaction import Transaction
 
@@ -68,6 +69,7 @@ __all__ = [
     "run_outcomes",
     "storable",
     "stored_guard",
+    "tuples",
     "utc_now",
 ]
 

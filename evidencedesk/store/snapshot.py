@@ -132,6 +132,28 @@ class StoredDocument:
     pruned: bool
 
 
+_STORED = sa.select(*(documents.c[name] for name in StoredDocument.__dataclass_fields__))
+_OF_LINE = sa.and_(documents.c.family == sa.bindparam("family"), documents.c.lang == sa.bindparam("lang"))
+_STORED_AS = _STORED.where(documents.c.doc_id == sa.bindparam("doc_id"))
+_STORED_UNDER = _STORED.where(documents.c.root == sa.bindparam("root")).order_by(documents.c.doc_id)
+_STORED_IN_LINE = _STORED.where(_OF_LINE).order_by(documents.c.version_sort)
+_FACTS_OF_LINE = sa.select(
+    documents.c.doc_id, documents.c.version_sort, documents.c.came_in_at, documents.c.effective_from,
+    documents.c.effective_to, documents.c.withdrawn_at,
+).where(_OF_LINE)  # fmt: skip
+_KEYS_OF_DOCUMENT = (
+    sa.select(chunks.c.chunk_key).where(chunks.c.doc_key == sa.bindparam("doc_key")).order_by(chunks.c.ordinal)
+)
+_NEXT_CHANGES = sa.select(
+    *(
+        sa.select(sa.func.min(column))
+        .where(column > sa.bindparam("now", type_=column.type), documents.c.status != "withdrawn")
+        .scalar_subquery()
+        for column in (documents.c.valid_from, documents.c.valid_to)
+    )
+)
+
+
 def content_hash(source: SourceDocument) -> str:
     """SHA-256, in hexadecimal, of all that is stored of a source: its text, and what was read from it or given."""
     return _hash_of(
@@ -246,22 +268,17 @@ class Snapshot:
 
     def stored(self, doc_id: str) -> StoredDocument | None:
         """What is stored under a doc_id."""
-        return next(self._stored(documents.c.doc_id == doc_id), None)
+        row = self.connection.execute(_STORED_AS, {"doc_id": doc_id}).one_or_none()
+        return None if row is None else StoredDocument(*row)
 
     def stored_under(self, root: str) -> list[StoredDocument]:
         """Every document that came from the named root, by doc_id."""
-        return list(self._stored(documents.c.root == root))
+        return [StoredDocument(*row) for row in self.connection.execute(_STORED_UNDER, {"root": root})]
 
     def stored_in_line(self, family: str, lang: str) -> list[StoredDocument]:
         """Every document of a line of versions, by version."""
-        return sorted(
-            self._stored(sa.and_(documents.c.family == family, documents.c.lang == lang)), key=lambda d: d.version_sort
-        )
-
-    def _stored(self, condition: sa.ColumnElement[bool]) -> Iterator[StoredDocument]:
-        columns = [documents.c[name] for name in StoredDocument.__dataclass_fields__]
-        query = sa.select(*columns).where(condition).order_by(documents.c.doc_id)
-        return (StoredDocument(*row) for row in self.connection.execute(query).all())
+        rows = self.connection.execute(_STORED_IN_LINE, {"family": family, "lang": lang})
+        return [StoredDocument(*row) for row in rows]
 
     def summaries(
         self, *, family: str | None = None, lang: str | None = None, status: Status | None = None
@@ -316,8 +333,7 @@ class Snapshot:
 
     def chunk_keys(self, doc_key: int) -> list[int]:
         """The keys of a document's chunks, in order."""
-        query = sa.select(chunks.c.chunk_key).where(chunks.c.doc_key == doc_key).order_by(chunks.c.ordinal)
-        return list(self.connection.scalars(query))
+        return list(self.connection.scalars(_KEYS_OF_DOCUMENT, {"doc_key": doc_key}))
 
     def pragma(self, name: str) -> list[tuple[object, ...]]:
         """The rows that a pragma of SQLite gives."""
@@ -449,11 +465,8 @@ class Snapshot:
 
     def line_facts(self, family: str, lang: str) -> list[VersionFacts]:
         """What the rule needs to know of a line of versions."""
-        query = sa.select(
-            documents.c.doc_id, documents.c.version_sort, documents.c.came_in_at, documents.c.effective_from,
-            documents.c.effective_to, documents.c.withdrawn_at,
-        ).where(documents.c.family == family, documents.c.lang == lang)  # fmt: skip
-        return [VersionFacts(*row) for row in self.connection.execute(query)]
+        rows = self.connection.execute(_FACTS_OF_LINE, {"family": family, "lang": lang})
+        return [VersionFacts(*row) for row in rows]
 
     def lines(self) -> list[tuple[str, str]]:
         """Every line of versions: (family, lang)."""
@@ -462,12 +475,7 @@ class Snapshot:
 
     def next_change_at(self) -> datetime | None:
         """The first instant after this one at which a validity begins or ends."""
-        instants = [
-            self.connection.scalar(
-                sa.select(sa.func.min(column)).where(column > self.now, documents.c.status != "withdrawn")
-            )
-            for column in (documents.c.valid_from, documents.c.valid_to)
-        ]
+        instants = self.connection.execute(_NEXT_CHANGES, {"now": self.now}).one()
         return min((instant for instant in instants if instant is not None), default=None)
 
 
@@ -502,3 +510,10 @@ def in_lists(values: Iterable[_T]) -> Iterator[list[_T]]:
     every = list(values)
     for start in range(0, len(every), _IN_LIST):
         yield every[start : start + _IN_LIST]
+
+
+def tuples(result: sa.CursorResult[Any]) -> list[tuple[Any, ...]]:
+    """All rows as plain tuples: to make SQLAlchemy's row objects takes longer than such a query."""
+    found = [] if result.cursor is None else list(result.cursor.fetchall())
+    result.close()
+    return found

@@ -10,13 +10,21 @@ from typing import Any
 import sqlalchemy as sa
 
 from evidencedesk import schema
-from evidencedesk.models import Base, ChunkRow, DeskRow, DocumentRow, EmbedderRow, RecentStateRow, StateRow, VectorRow
+from evidencedesk.models import Base, ChunkRow, DeskRow, DocumentRow, EmbedderRow, VectorRow
 from evidencedesk.records import EmbedderIdentity, Passage, SourceDocument, StatusChange
-from evidencedesk.store.snapshot import Snapshot, content_hash, read_once
+from evidencedesk.store.snapshot import Snapshot, chunks, content_hash, documents, read_once
 from evidencedesk.versions import settle, version_sort_key
 
 _RECENT_STATES = 1000
 """Kept in the file: a process that slept through more of them reads everything anew."""
+
+# Put together once, as those of reading are.
+_INSERT_DOCUMENT, _INSERT_CHUNK = sa.insert(documents), sa.insert(chunks)
+_JUDGE = (
+    sa.update(documents)
+    .where(documents.c.doc_key == sa.bindparam("key"))
+    .values({name: sa.bindparam(name) for name in ("status", "valid_from", "valid_to", "change_number")})
+)
 
 
 class Transaction(Snapshot):
@@ -59,11 +67,14 @@ class Transaction(Snapshot):
 
     def stamp(self) -> None:
         """Mark the state that this transaction leaves; at random, so that one that was rolled back never returns."""
-        values = {"generation": secrets.token_hex(16), "change_number": self.change_number}
-        self.connection.execute(sa.update(StateRow).values(values))
-        oldest = self.change_number - _RECENT_STATES
-        self.connection.execute(sa.delete(RecentStateRow).where(RecentStateRow.change_number <= oldest))
-        self.connection.execute(sa.insert(RecentStateRow).values(values))
+        generation, number = secrets.token_hex(16), self.change_number
+        self.connection.exec_driver_sql("UPDATE state SET generation = ?, change_number = ?", (generation, number))
+        self.connection.exec_driver_sql(
+            "DELETE FROM recent_states WHERE change_number <= ?", (number - _RECENT_STATES,)
+        )
+        self.connection.exec_driver_sql(
+            "INSERT INTO recent_states (change_number, generation) VALUES (?, ?)", (number, generation)
+        )
 
     def embedder_key(self, embedder: EmbedderIdentity) -> int:
         """The key of an embedder in this file; it gets one when it has none."""
@@ -94,7 +105,7 @@ class Transaction(Snapshot):
         former = self.stored(source.doc_id)
         if former is None:
             inserted = self.connection.execute(
-                sa.insert(DocumentRow).values(doc_id=source.doc_id, came_in_at=self.now, status="scheduled", **values)
+                _INSERT_DOCUMENT, {"doc_id": source.doc_id, "came_in_at": self.now, "status": "scheduled", **values}
             )
             doc_key = inserted_key(inserted)
         else:
@@ -118,7 +129,7 @@ class Transaction(Snapshot):
             for passage, text_hash, term_count in passages
         ]  # fmt: skip
         if rows:
-            self.connection.execute(sa.insert(ChunkRow), rows)
+            self.connection.execute(_INSERT_CHUNK, rows)
         return self.chunk_keys(doc_key)
 
     def set_derived(self, chunk_key: int, text_hash: str, term_count: int) -> None:
@@ -190,15 +201,12 @@ class Transaction(Snapshot):
             judged = (standing.status, standing.valid_from, standing.valid_to)
             if (former.status, former.valid_from, former.valid_to) != judged:
                 self.connection.execute(
-                    sa.update(DocumentRow)
-                    .where(DocumentRow.doc_key == former.doc_key)
-                    .values(
-                        status=standing.status,
-                        valid_from=standing.valid_from,
-                        valid_to=standing.valid_to,
-                        change_number=self.change_number,
-                    )
-                )
+                    _JUDGE,
+                    {
+                        "key": former.doc_key, "status": standing.status, "valid_from": standing.valid_from,
+                        "valid_to": standing.valid_to, "change_number": self.change_number,
+                    },
+                )  # fmt: skip
         return [
             (stored[s.doc_id].doc_key, StatusChange(s.doc_id, stored[s.doc_id].status, s.status))
             for s in standings
@@ -207,7 +215,9 @@ class Transaction(Snapshot):
 
     def note_next_change(self) -> None:
         """Keep the next instant at which time alone changes what is in force."""
-        self.connection.execute(sa.update(DeskRow).values(next_change_at=self.next_change_at()))
+        next_change_at = self.next_change_at()
+        if self.settings is None or next_change_at != self.settings.next_change_at:
+            self.connection.execute(sa.update(DeskRow).values(next_change_at=next_change_at))
         self.__dict__.pop("settings", None)  # read again
 
 

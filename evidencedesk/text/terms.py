@@ -12,7 +12,11 @@ from evidencedesk.text.tokenizer import Kind, Piece, pieces_of, shape_of
 TEXT_VERSION = "1"
 """Version of tokenizer and stemmer. A file remembers the one that its terms were made with."""
 
+_LONGEST_KEPT = 40
+"""Characters; a longer word is seldom met twice and would fill the memory of the cache."""
+
 _ANY_DASH = re.compile(f"[{DASHES}]")
+_DIGIT, _SPACE = re.compile(r"\d"), re.compile(r"\s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +51,11 @@ def _code_term(surface: str) -> str:
     return "".join(letters) if all(map(is_one_letter, letters)) and not any(map(str.isdecimal, term)) else term
 
 
-def _terms(text: str) -> Iterator[tuple[str, Piece]]:
-    for piece in pieces_of(text, shape_of(text)):
+def _terms(text: str, start: int = 0, end: int | None = None) -> Iterator[tuple[str, Piece]]:
+    for piece in pieces_of(text, shape_of(text), start, end):
         surface = text[piece.start : piece.end]
         if piece.kind == "word":
-            # A long run is seldom met twice and would fill the memory of the cache.
-            term = _word_term(surface) if len(surface) <= 40 else _word_term.__wrapped__(surface)
+            term = _word_term(surface) if len(surface) <= _LONGEST_KEPT else _word_term.__wrapped__(surface)
         else:
             term = _number_term(surface) if piece.kind == "number" else _code_term(surface)
         if term:
@@ -65,8 +68,50 @@ def analyse(text: str) -> list[Token]:
 
 
 def tokens(text: str) -> list[str]:
-    """List the terms of `analyse`, each as often as it occurs."""
-    return [term for term, _ in _terms(text)]
+    """List the terms of `analyse`, each as often as it occurs.
+
+    Much faster than that: without a digit, what stands between two spaces reads the same wherever it stands, and
+    most of it was read before. How digits read may depend on their neighbours, so they are read in place.
+    """
+    found: list[str] = []
+    done = 0
+    for start, end in _stretches_with_digits(text):
+        _add_words(found, text[done:start])
+        found.extend(term for term, _ in _terms(text, start, end))
+        done = end
+    _add_words(found, text[done:] if done else text)
+    return found
+
+
+def _add_words(terms: list[str], text: str) -> None:
+    for word in text.split():
+        terms.extend(_terms_of(word) if len(word) <= _LONGEST_KEPT else _terms_of.__wrapped__(word))
+
+
+@lru_cache(maxsize=1 << 17)
+def _terms_of(word: str) -> tuple[str, ...]:
+    if word.isalpha():
+        term = _word_term.__wrapped__(word)
+        return (term,) if term else ()
+    return tuple(term for term, _ in _terms(word))
+
+
+def _stretches_with_digits(text: str) -> Iterator[tuple[int, int]]:
+    """[start, end) of each longest row of words with digits in them, from space to space."""
+    start = end = -1
+    while found := _DIGIT.search(text, max(end, 0)):
+        begin = found.start()
+        while begin > max(end, 0) and not text[begin - 1].isspace():
+            begin -= 1
+        if end < 0:
+            start = begin
+        elif not text[end:begin].isspace():
+            yield start, end
+            start = begin
+        space = _SPACE.search(text, begin)
+        end = space.start() if space else len(text)
+    if start >= 0:
+        yield start, end
 
 
 def key_words(text: str) -> list[str]:

@@ -74,9 +74,12 @@ def _shapes() -> dict[int, str]:
     return shapes
 
 
-def pieces_of(text: str, shape: str) -> Iterator[Piece]:
-    """Cut into words (stop words too), numbers and codes, in order; a code comes before its parts."""
-    for run in _RUN.finditer(shape):
+def pieces_of(text: str, shape: str, start: int = 0, end: int | None = None) -> Iterator[Piece]:
+    """Cut into words (stop words too), numbers and codes, in order; a code comes before its parts.
+
+    `start` and `end`: only that stretch, which must begin and end where words do.
+    """
+    for run in _RUN.finditer(shape, start, len(shape) if end is None else end):
         if run[0].isalpha() or _IS_WORD(run[0]):
             yield Piece("word", run.start(), run.end())
         else:

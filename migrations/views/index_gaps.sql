@@ -9,4 +9,4 @@ SELECT d.doc_id || ':c' || c.ordinal, d.status, 'no postings'
 FROM chunks c JOIN documents d ON d.doc_key = c.doc_key
 WHERE c.term_count > 0
   AND c.chunk_key > (SELECT coalesce(max(last_key), 0) FROM lexical_segments)
-  AND NOT EXISTS (SELECT 1 FROM lexical_postings p WHERE p.chunk_key = c.chunk_key)
+  AND NOT EXISTS (SELECT 1 FROM lexical_unpacked p WHERE p.chunk_key = c.chunk_key)
