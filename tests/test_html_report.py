@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 
 from evidencedesk.cases import RagCase
 from evidencedesk.evaluation.calibration import CalibrationReport
-from evidencedesk.evaluation.html import reliability, write_html
-from evidencedesk.evaluation.metrics import Rate
+from evidencedesk.evaluation.html import write_html
 from evidencedesk.evaluation.report import CaseResult, EvaluationReport, guarded_run
 from evidencedesk.records import Flip, GateReport, SentenceChange
 
@@ -273,23 +272,6 @@ def test_under_a_calibrated_guard_there_is_no_sweep_and_it_says_why(page) -> Non
     assert "takes the place of a sweep" in found.text
     assert len(found.named("svg")) == 2
     assert f"probability {fitted.guard.threshold:.3f}" in found.text
-
-
-SCORES = st.lists(st.tuples(st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.8, 1.0]) | st.floats(0, 1), st.booleans()))
-
-
-@given(SCORES)
-def test_the_groups_of_a_reliability_diagram_hold_every_case_once_and_rise(scores) -> None:
-    groups = reliability(scores)
-    assert sum(rate.of for _, rate in groups) == len(scores)
-    assert sum(rate.count for _, rate in groups) == sum(right for _, right in scores)
-    assert [said for said, _ in groups] == sorted(said for said, _ in groups)
-    assert len(groups) <= max(2, len(scores) // 10)
-
-
-def test_equal_probabilities_stay_in_one_group() -> None:
-    assert reliability([(0.5, True), (0.5, False), (0.5, False)]) == [(0.5, Rate(1, 3))]
-    assert reliability([]) == []
 
 
 # ---------------------------------------------------------------- the gate

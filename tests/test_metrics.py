@@ -18,6 +18,7 @@ from evidencedesk.evaluation import (
     ndcg_at_k,
     recall_at_k,
     reciprocal_rank,
+    reliability,
     risk_coverage,
 )
 
@@ -232,3 +233,22 @@ def test_scores_without_labels_and_scores_that_are_no_number_are_refused(figure)
         figure([0.1, 0.2], [True])
     with pytest.raises(ValueError, match="NaN"):
         figure([math.nan, 0.2], [True, False])
+
+
+# ---------------------------------------------------------------- whether probabilities hold
+
+PROBABILITIES = st.lists(st.tuples(st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.8, 1.0]) | st.floats(0, 1), st.booleans()))
+
+
+@given(PROBABILITIES)
+def test_the_groups_of_a_reliability_diagram_hold_every_case_once_and_rise(scores):
+    groups = reliability(scores)
+    assert sum(rate.of for _, rate in groups) == len(scores)
+    assert sum(rate.count for _, rate in groups) == sum(right for _, right in scores)
+    assert [said for said, _ in groups] == sorted(said for said, _ in groups)
+    assert len(groups) <= max(2, len(scores) // 10)
+
+
+def test_equal_probabilities_stay_in_one_group():
+    assert reliability([(0.5, True), (0.5, False), (0.5, False)]) == [(0.5, Rate(1, 3))]
+    assert reliability([]) == []

@@ -42,6 +42,7 @@ from evidencedesk.evaluation.metrics import (
     ndcg_at_k,
     recall_at_k,
     reciprocal_rank,
+    reliability,
     risk_coverage,
 )
 
@@ -78,6 +79,7 @@ __all__ = [
     "promise",
     "recall_at_k",
     "reciprocal_rank",
+    "reliability",
     "risk_coverage",
     "threshold_for",
     "upper_bound",

@@ -16,6 +16,9 @@ from evidencedesk.evaluation.intervals import Interval, percent, wilson
 from evidencedesk.records import require_count
 
 Name = TypeVar("Name", bound=Hashable)
+BIN_SIZE = 10
+"""Fewest cases in a bin of the reliability diagram, where there are enough for two: fewer say nothing about a rate."""
+BINS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +185,27 @@ def aurc(scores: Sequence[float], wrong: Sequence[bool]) -> float | None:
         answered += len(group)
         errors += sum(group)
     return math.fsum(risks) / len(risks) if risks else None
+
+
+def reliability(scores: Sequence[tuple[float, bool]]) -> list[tuple[float, Rate]]:
+    """Group (probability, right) of each case by rising probability: the mean probability, and how many were right.
+
+    Groups of equal size, as far as equal probabilities, which stay together, allow: at most `BINS`, of at least
+    `BIN_SIZE` cases, but two where there are fewer. Source: the reliability diagram of A. Niculescu-Mizil, R. Caruana,
+    Predicting good probabilities with supervised learning, ICML 2005, with bins of equal count.
+    """
+    ordered = sorted(scores)
+    bins = max(min(2, len(ordered)), min(BINS, len(ordered) // BIN_SIZE))
+    groups: list[list[tuple[float, bool]]] = [[] for _ in range(bins)]
+    first_place: dict[float, int] = {}
+    for place, (score, right) in enumerate(ordered):
+        at = first_place.setdefault(score, place) * bins // len(ordered)
+        groups[at].append((score, right))
+    return [
+        (math.fsum(score for score, _ in group) / len(group), Rate(sum(right for _, right in group), len(group)))
+        for group in groups
+        if group
+    ]
 
 
 def _tied(scores: Sequence[float], labels: Sequence[bool]) -> list[list[bool]]:
