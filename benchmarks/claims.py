@@ -22,8 +22,9 @@ from time import perf_counter
 
 from benchmarks.quality import rate
 from evidencedesk import Desk, __version__
+from evidencedesk.citations.comparing import held_against
 from evidencedesk.citations.reading import read
-from evidencedesk.citations.signals import held_against, lost_words, spare_words
+from evidencedesk.citations.signals.words import lost_words, spare_words
 from evidencedesk.citations.support import RuleChecker, check_support
 from evidencedesk.embeddings import E5Embedder, Vectors
 from evidencedesk.evaluation import CONTROLS, make_attacks
@@ -178,7 +179,7 @@ def ablation(judged: Sequence[Judged]) -> str:
 
 
 def accepts(claim: LabelledClaim, rate: float) -> bool:
-    """Tell whether the check would accept a claim if it spared so many words (see `signals.spare_words`)."""
+    """Tell whether the check would accept a claim if it spared so many words (see `spare_words`)."""
     evidence = "\n".join(claim.evidence)
     support = check_support(claim.claim, evidence)
     others = [signal.effect for signal in support.signals if signal.name != "key_words"]

@@ -25,14 +25,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from evidencedesk.citations.comparing import Comparison, held_against
 from evidencedesk.citations.reading import Reading, Sentence, read
-from evidencedesk.citations.signals import (
-    ACROSS_LANGUAGES,
-    ACROSS_LANGUAGES_UNALIGNED,
-    SIGNALS,
-    Comparison,
-    held_against,
-)
+from evidencedesk.citations.signals import ACROSS_LANGUAGES, ACROSS_LANGUAGES_UNALIGNED, SIGNALS
 from evidencedesk.embeddings import Embedder, embed_in_batches
 from evidencedesk.records import Signal, SignalEffect, Support, SupportVerdict
 from evidencedesk.text import Span, scripts
