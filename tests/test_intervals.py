@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from evidencedesk.evaluation import (
     Interval,
-    clopper_pearson,
     needed,
     needed_without_error,
     promise,
@@ -23,6 +22,12 @@ CONFIDENCES = st.sampled_from([0.5, 0.8, 0.9, 0.95, 0.99])
 
 def near(low: float, high: float) -> Interval:
     return Interval(pytest.approx(low, abs=5e-5), pytest.approx(high, abs=5e-5))
+
+
+def clopper_pearson(count: int, of: int, confidence: float = 0.95) -> Interval:
+    """The two-sided interval, as tables give it, from the one-sided bound."""
+    one_sided = (1 + confidence) / 2
+    return Interval(1 - upper_bound(of - count, of, one_sided), upper_bound(count, of, one_sided))
 
 
 # ---------------------------------------------------------------- Wilson

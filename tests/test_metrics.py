@@ -14,7 +14,6 @@ from evidencedesk.evaluation import (
     aurc,
     auroc,
     average,
-    average_by_tag,
     ndcg_at_k,
     recall_at_k,
     reciprocal_rank,
@@ -71,12 +70,6 @@ def test_one_value_that_is_no_share_is_refused_instead_of_spreading(value):
     """BR-110"""
     with pytest.raises(ValueError, match="0..1"):
         average([1.0, value])
-
-
-def test_averages_by_tag_count_a_case_under_each_of_its_tags():
-    cases = [(("bangla", "direct"), 1.0), (("direct",), 0.0), (("unanswerable",), None), ((), 1.0)]
-    assert average_by_tag(cases) == {"bangla": Rate(1, 1), "direct": Rate(1, 2), "unanswerable": Rate(0, 0)}
-    assert list(average_by_tag(cases)) == ["bangla", "direct", "unanswerable"]
 
 
 # ---------------------------------------------------------------- rankings

@@ -3,7 +3,8 @@
 A count is `count` of `of` independent tries with one unknown rate. Two answers to "what can the rate be?":
 
 - Wilson's score interval (1927), to be shown beside a rate: on average over rates its confidence is what it says.
-- Clopper and Pearson's bounds (1934), for a promise: never less sure than they say, at any rate and number of tries.
+- Clopper and Pearson's upper bound (1934), for a promise: never less sure than it says, at any rate and any number of
+  tries.
 """
 
 from __future__ import annotations
@@ -46,20 +47,12 @@ def wilson(count: float, of: int, confidence: float = CONFIDENCE) -> Interval:
     return Interval(low, high)
 
 
-def clopper_pearson(count: int, of: int, confidence: float = CONFIDENCE) -> Interval:
-    """Give Clopper and Pearson's two-sided interval, half of the doubt on each side; (0, 1) without any try.
-
-    Source: C. J. Clopper, E. S. Pearson, The use of confidence or fiducial limits illustrated in the case of the
-    binomial, Biometrika 26 (1934). ValueError as `wilson`, and for a count that is not whole.
-    """
-    one_sided = (1 + confidence) / 2
-    return Interval(1 - upper_bound(of - count, of, one_sided), upper_bound(count, of, one_sided))
-
-
 def upper_bound(count: int, of: int, confidence: float = CONFIDENCE) -> float:
     """Give Clopper and Pearson's one-sided upper bound: the rate at which so few would be seen with 1 - confidence.
 
-    1.0 when nothing was tried. ValueError as `clopper_pearson`.
+    Source: C. J. Clopper, E. S. Pearson, The use of confidence or fiducial limits illustrated in the case of the
+    binomial, Biometrika 26 (1934). 1.0 when nothing was tried. ValueError as `wilson`, and for a count that is not
+    whole.
     """
     _require(count, of, confidence)
     if count == of:

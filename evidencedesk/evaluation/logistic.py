@@ -1,12 +1,8 @@
-"""Turns the guard's measures of a question into one probability, and that into a threshold that keeps a promise. Pure.
+"""What a calibration is made of: a model that can be read, folds, and a threshold that keeps a promise. Pure.
 
-The way of a calibration:
-
-1. `fit_logistic` finds how much each measure counts. The model can be read: one weight a measure, all on one scale.
-2. `cross_validated` gives each case the probability from a model that has not seen it, so that the next steps do not
-   judge the model by what it learnt from.
-3. `fit_isotonic` makes those scores probabilities, without changing their order.
-4. `threshold_for` finds from where on answers are wrong seldom enough, or says that these cases cannot show it.
+1. `fit_logistic` finds how much each measure of a question counts: one weight a measure, all on one scale.
+2. `folds_of` deals the cases out, so that each can be judged by a model that has not learnt from it.
+3. `threshold_for` finds from where on answers are wrong seldom enough, or says that these cases cannot show it.
 
 Everything is deterministic: no random numbers, and folds by a hash of the case ids.
 """
@@ -55,11 +51,6 @@ class LogisticModel:
     intercept: float
     dropped: tuple[str, ...] = ()
     """Features whose weight came out negative though it may not be, in the order in which they went."""
-
-    def probabilities(self, features: ArrayLike) -> Floats:
-        """Give the probability of each row; shape (cases, features) -> (cases,). ValueError as `fit_logistic`."""
-        rows = _rows(features, len(self.names))
-        return _sigmoid(self.intercept + (rows - np.array(self.means)) / np.array(self.scales) @ np.array(self.weights))
 
     def describe(self) -> str:
         """Say in one line what counts how much, the weightiest first."""
@@ -163,7 +154,7 @@ def _rows(features: ArrayLike, width: int) -> Floats:
     return rows
 
 
-# ---------------------------------------------------------------- scores of cases that a model has not seen
+# ---------------------------------------------------------------- cases that a model has not seen
 
 
 def folds_of(case_ids: Sequence[str], labels: Sequence[bool], folds: int = 5) -> list[int]:
@@ -189,76 +180,6 @@ def folds_of(case_ids: Sequence[str], labels: Sequence[bool], folds: int = 5) ->
     for nth, at in enumerate(order):
         fold[at] = nth % folds
     return fold
-
-
-def cross_validated(
-    features: ArrayLike,
-    labels: Sequence[bool],
-    case_ids: Sequence[str],
-    names: Sequence[str],
-    *,
-    folds: int = 5,
-    l2: float = 1.0,
-    nonnegative: Collection[str] = (),
-) -> Floats:
-    """Give each case the probability from the model that was fitted without its fold; shape (cases,).
-
-    ValueError as `folds_of` and `fit_logistic`.
-    """
-    rows = _rows(features, len(names))
-    if len(rows) != len(labels):
-        raise ValueError(f"{len(rows)} rows of features and {len(labels)} labels do not belong together")
-    fold = np.array(folds_of(case_ids, labels, folds))
-    target = np.array([bool(label) for label in labels])
-    scores = np.empty(len(rows))
-    for left_out in range(fold.max() + 1):
-        seen = fold != left_out
-        model = fit_logistic(rows[seen], target[seen].tolist(), names, l2=l2, nonnegative=nonnegative)
-        scores[~seen] = model.probabilities(rows[~seen])
-    return scores
-
-
-# ---------------------------------------------------------------- scores into probabilities
-
-
-@dataclass(frozen=True, slots=True)
-class Isotonic:
-    """A rising curve through points, straight between them, level beyond the first and last."""
-
-    scores: tuple[float, ...]
-    """Rising."""
-    probabilities: tuple[float, ...]
-    """Not falling; one for each score."""
-
-    def __call__(self, scores: ArrayLike) -> Floats:
-        """Give the probability of each score, in its shape."""
-        return np.interp(np.asarray(scores, dtype=np.float64), self.scores, self.probabilities)
-
-
-def fit_isotonic(scores: Sequence[float], labels: Sequence[bool]) -> Isotonic:
-    """Fit the non-falling curve of least squared error, by pooling adjacent violators.
-
-    Sources: M. Ayer and others, An empirical distribution function for sampling with incomplete information, Annals of
-    Mathematical Statistics 26 (1955); for calibration: B. Zadrozny, C. Elkan, Transforming classifier scores into
-    accurate multiclass probability estimates, KDD 2002. Equal scores are one point. With few cases it follows them
-    closely: below about 200, what it gives is coarse. ValueError for different lengths, NaN, and no case.
-    """
-    if len(scores) != len(labels):
-        raise ValueError(f"{len(scores)} scores and {len(labels)} labels do not belong together")
-    if not len(scores) or not np.isfinite(np.asarray(scores, dtype=np.float64)).all():
-        raise ValueError("isotonic calibration needs at least one case, and finite scores")
-    by_score: dict[float, list[bool]] = {}
-    for score, label in zip(scores, labels, strict=True):
-        by_score.setdefault(float(score), []).append(bool(label))
-    pools: list[tuple[int, int, float, float]] = []  # labels that are true, labels, first and last score pooled
-    for score in sorted(by_score):
-        true, of, first = sum(by_score[score]), len(by_score[score]), score
-        while pools and pools[-1][0] * of >= true * pools[-1][1]:  # the one before is not below
-            earlier_true, earlier_of, first, _ = pools.pop()
-            true, of = true + earlier_true, of + earlier_of
-        pools.append((true, of, first, score))
-    ends = [(score, true / of) for true, of, *pooled in pools for score in dict.fromkeys(pooled)]
-    return Isotonic(tuple(score for score, _ in ends), tuple(probability for _, probability in ends))
 
 
 # ---------------------------------------------------------------- a threshold that keeps a promise
@@ -289,8 +210,8 @@ def threshold_for(
 
     Answered are the scores of at least the threshold; `wrong` says of each case whether an answer to it is wrong, which
     an answer to an unanswerable question always is. Proved means Clopper and Pearson's upper bound, as in
-    Y. Geifman, R. El-Yaniv, Selective classification for deep neural networks, NIPS 2017. Scores should be those of
-    `cross_validated`. ValueError as `upper_bound` and `auroc`.
+    Y. Geifman, R. El-Yaniv, Selective classification for deep neural networks, NIPS 2017. Scores should be by models
+    that have not seen the case (`folds_of`). ValueError as `upper_bound` and `auroc`.
 
     The confidence is that of one threshold, and the lowest of all is picked. Drawn at random from 60 to 500 cases, the
     promise was broken in at most 4.3 % of the draws where the score orders the cases, but in up to 11 % where it orders

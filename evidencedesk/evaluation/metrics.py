@@ -64,18 +64,6 @@ def average(values: Iterable[float | None]) -> Rate:
     return Rate(min(math.fsum(applicable), len(applicable)), len(applicable))
 
 
-def average_by_tag(cases: Iterable[tuple[Iterable[Name], float | None]]) -> dict[Name, Rate]:
-    """Average for each tag, in order of first appearance; a case counts under each of its tags.
-
-    A tag whose cases all do not apply is there, with a Rate of 0 cases. ValueError as `average`.
-    """
-    by_tag: dict[Name, list[float | None]] = {}
-    for tags, value in cases:
-        for tag in dict.fromkeys(tags):
-            by_tag.setdefault(tag, []).append(value)
-    return {tag: average(values) for tag, values in by_tag.items()}
-
-
 # ---------------------------------------------------------------- rankings
 
 
