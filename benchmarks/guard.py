@@ -25,8 +25,8 @@ import numpy as np
 from benchmarks.quality import CHECKOUT, Case, desk_path, is_right_document, question_set, rate, read_cases
 from evidencedesk import Desk, EvidenceDeskError, __version__
 from evidencedesk.embeddings import E5Embedder, ToyEmbedder
-from evidencedesk.guard import CANDIDATES, KEYWORD_VALUES, assess
-from evidencedesk.records import Assessment, GuardValues, Hit, Mode
+from evidencedesk.guard import CANDIDATES, KEYWORD_THRESHOLDS, assess
+from evidencedesk.records import Assessment, Hit, Mode, Thresholds
 
 SETS = ("ver_policies", "en_squad2", "bn_tydi", "en_covidqa")
 UNANSWERABLE_SHARE = 0.25
@@ -43,12 +43,12 @@ class Reading:
     name: str
     embedder: str
     mode: Mode
-    built_in: GuardValues
+    built_in: Thresholds
     min_scores: tuple[float, ...]
     min_margins: tuple[float, ...]
     missing_weights: tuple[float, ...] = (0.0,)
 
-    def grid(self) -> Iterator[GuardValues]:
+    def grid(self) -> Iterator[Thresholds]:
         for weight, score, margin in product(self.missing_weights, self.min_scores, self.min_margins):
             yield replace(self.built_in, min_score=score, min_margin=margin, missing_weight=weight)
 
@@ -59,12 +59,14 @@ def steps(low: float, high: float, step: float) -> tuple[float, ...]:
 
 READINGS = {
     "e5": Reading(
-        "e5", "e5", "hybrid", E5Embedder.guard_values, steps(0.74, 0.9, 0.005), (-inf, *steps(0, 0.02, 0.002)),
+        "e5", "e5", "hybrid", E5Embedder.guard_thresholds, steps(0.74, 0.9, 0.005), (-inf, *steps(0, 0.02, 0.002)),
         (0.0, 0.05, 0.1, 0.15, 0.2),
     ),
-    "toy": Reading("toy", "toy", "hybrid", ToyEmbedder.guard_values, steps(0.2, 0.5, 0.02), (-inf, 0.0, 0.02, 0.05)),
+    "toy": Reading(
+        "toy", "toy", "hybrid", ToyEmbedder.guard_thresholds, steps(0.2, 0.5, 0.02), (-inf, 0.0, 0.02, 0.05)
+    ),
     "keyword": Reading(
-        "keyword", "toy", "keyword", KEYWORD_VALUES, steps(0.3, 0.7, 0.02), (-inf, *steps(0, 0.1, 0.02))
+        "keyword", "toy", "keyword", KEYWORD_THRESHOLDS, steps(0.3, 0.7, 0.02), (-inf, *steps(0, 0.1, 0.02))
     ),
 }  # fmt: skip
 
@@ -113,7 +115,7 @@ class Counts:
 # ---------------------------------------------------------------- figures
 
 
-def count(questions: Iterable[Asked], values: GuardValues) -> Counts:
+def count(questions: Iterable[Asked], values: Thresholds) -> Counts:
     """Every question counts: one without candidates, or with an error, is turned away."""
     total = dict.fromkeys(Counts.__slots__, 0)
     for asked in questions:
@@ -127,7 +129,7 @@ def count(questions: Iterable[Asked], values: GuardValues) -> Counts:
     return Counts(**total)
 
 
-def mean_cost(sets: Mapping[str, Sequence[Asked]], values: GuardValues) -> float:
+def mean_cost(sets: Mapping[str, Sequence[Asked]], values: Thresholds) -> float:
     """Mean over the sets, so that a large set does not decide alone."""
     return float(np.mean([count(questions, values).cost() for questions in sets.values()]))
 
@@ -189,7 +191,7 @@ def ask_set(name: str, reading: Reading, data: Path, cache: Path, limit: int | N
         return ask_all(desk, read_cases(path)[:limit], lambda case: kind_of[case.id], reading.mode)
 
 
-def best_first(asked: Asked, values: GuardValues) -> Asked:
+def best_first(asked: Asked, values: Thresholds) -> Asked:
     """The same candidates in the order of the guard's own score instead of the search's."""
     order = sorted(range(len(asked.hits)), key=lambda rank: -assess(asked.hits[rank : rank + 1], values).top)
     return replace(
@@ -239,7 +241,7 @@ def group(asked: Asked) -> str:
     return "right first" if asked.right[:1] == (True,) else "wrong first"
 
 
-def distribution(sets: Mapping[str, Sequence[Asked]], values: GuardValues) -> str:
+def distribution(sets: Mapping[str, Sequence[Asked]], values: Thresholds) -> str:
     """Top and margin of every group: the 5th, 25th, 50th, 75th and 95th percentile."""
     rows = [["set", "questions", "n", "top: 5 %, 25 %, 50 %, 75 %, 95 %", "margin: 5 %, 25 %, 50 %, 75 %, 95 %"]]
     for name, every in sets.items():
@@ -254,11 +256,11 @@ def distribution(sets: Mapping[str, Sequence[Asked]], values: GuardValues) -> st
     return show(rows)
 
 
-def missing_scores(weight: float) -> Callable[[Asked, GuardValues], float]:
+def missing_scores(weight: float) -> Callable[[Asked, Thresholds], float]:
     return lambda asked, values: assess(asked.hits, replace(values, missing_weight=weight)).top
 
 
-SCORES: Mapping[str, Callable[[Asked, GuardValues], float]] = {
+SCORES: Mapping[str, Callable[[Asked, Thresholds], float]] = {
     "top": lambda asked, values: assess(asked.hits, values).top,
     "cosine of the first": lambda asked, values: max((hit.cosine or 0.0 for hit in asked.hits[:1]), default=-1.0),
     "best cosine of the three": lambda asked, values: max((hit.cosine or 0.0 for hit in asked.hits), default=-1.0),
@@ -268,7 +270,7 @@ SCORES: Mapping[str, Callable[[Asked, GuardValues], float]] = {
 }
 
 
-def separation(sets: Mapping[str, Sequence[Asked]], values: GuardValues) -> str:
+def separation(sets: Mapping[str, Sequence[Asked]], values: Thresholds) -> str:
     """AUROC of each score: does it put what can be answered above what cannot?"""
     rows = [["AUROC of", *sets, "every set against every set", "adversarial", "right against wrong first"]]
     vectors = any(hit.cosine is not None for every in sets.values() for asked in every for hit in asked.hits)
@@ -293,7 +295,7 @@ def separation(sets: Mapping[str, Sequence[Asked]], values: GuardValues) -> str:
     return show(rows)
 
 
-def described(values: GuardValues) -> str:
+def described(values: Thresholds) -> str:
     margin = "none" if values.min_margin == -inf else f"{values.min_margin:g}"
     lowered = f", missing weight {values.missing_weight:g}" if values.missing_weight else ""
     return f"min_score {values.min_score:g}, min_margin {margin}{lowered}"
@@ -311,7 +313,7 @@ def figures(counts: Counts) -> list[str]:
 COLUMNS = ["unanswerable answered", "adversarial answered", "answerable turned away", "wrong top document"]
 
 
-def summed(sets: Mapping[str, Sequence[Asked]], values: GuardValues) -> list[str]:
+def summed(sets: Mapping[str, Sequence[Asked]], values: Thresholds) -> list[str]:
     total = sum((count(every, values) for every in sets.values()), Counts())
     return [*figures(total), f"{mean_cost(sets, values):.4f}"]
 
@@ -323,7 +325,7 @@ def sweep(sets: Mapping[str, Sequence[Asked]], reading: Reading) -> str:
     """
     first, other = half(sets, chosen_on=True), half(sets, chosen_on=False)
     cost_of = {values: mean_cost(first, values) for values in reading.grid()}
-    candidates: list[GuardValues] = []
+    candidates: list[Thresholds] = []
     for weight in reading.missing_weights:
         every = [values for values in cost_of if values.missing_weight == weight]
         without_margin = [values for values in every if values.min_margin == -inf]
@@ -339,7 +341,7 @@ def sweep(sets: Mapping[str, Sequence[Asked]], reading: Reading) -> str:
     return show(rows)
 
 
-def by_set(sets: Mapping[str, Sequence[Asked]], values: GuardValues) -> str:
+def by_set(sets: Mapping[str, Sequence[Asked]], values: Thresholds) -> str:
     rows = [["set", "half", *COLUMNS]]
     for name, every in sets.items():
         for label, chosen_on in (("chosen on", True), ("other", False)):
@@ -347,7 +349,7 @@ def by_set(sets: Mapping[str, Sequence[Asked]], values: GuardValues) -> str:
     return show(rows)
 
 
-def across_languages(across: Mapping[str, Sequence[Asked]], built_in: GuardValues) -> str:
+def across_languages(across: Mapping[str, Sequence[Asked]], built_in: Thresholds) -> str:
     """What passes where question and documents are of two languages, with and without the words and a language gap."""
     cosine = replace(built_in, min_score=0.84, min_margin=-inf, missing_weight=0.0)
     heavier = replace(built_in, min_score=0.77, missing_weight=0.15)

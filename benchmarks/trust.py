@@ -25,16 +25,16 @@ from evidencedesk.embeddings import E5Embedder, ToyEmbedder
 from evidencedesk.evaluation import Rate, aurc, auroc, fit_logistic, folds_of, risk_coverage, threshold_for
 from evidencedesk.evaluation.calibration import calibrate, filled, fitted, unseen_probabilities
 from evidencedesk.evaluation.report import CaseResult, EvaluationReport
-from evidencedesk.guard import KEYWORD_VALUES, assess
+from evidencedesk.guard import KEYWORD_THRESHOLDS, assess
 from evidencedesk.guard.calibrated import SIGNALS, probability, signals_of
 from evidencedesk.guard.thresholds import measure_of
-from evidencedesk.records import GuardMeasure, GuardSignal, GuardValues
+from evidencedesk.records import GuardMeasure, GuardSignal, Thresholds
 
 SETS = ("ver_policies", "en_squad2", "bn_tydi", "en_covidqa")
 TOGETHER = "all together"
 MAX_WRONG = 0.05
-BUILT_IN: Mapping[str, GuardValues | None] = {
-    "e5": E5Embedder.guard_values, "toy": ToyEmbedder.guard_values, "none": KEYWORD_VALUES
+BUILT_IN: Mapping[str, Thresholds | None] = {
+    "e5": E5Embedder.guard_thresholds, "toy": ToyEmbedder.guard_thresholds, "none": KEYWORD_THRESHOLDS
 }  # fmt: skip
 
 
@@ -150,7 +150,7 @@ def signal_values(asked: Asked, name: GuardSignal) -> list[float]:
     return [value for (value,) in filled(read(asked), [name])]
 
 
-def built_in_scores(asked: Asked, values: GuardValues) -> list[float]:
+def built_in_scores(asked: Asked, values: Thresholds) -> list[float]:
     return [assess(tuple(result.candidates or ()), values).top for result in asked.judged]
 
 
@@ -213,7 +213,7 @@ def counts(sets: Mapping[str, Asked]) -> str:
     return show(rows)
 
 
-def areas(sets: Mapping[str, Asked], built_in: GuardValues | None) -> str:
+def areas(sets: Mapping[str, Asked], built_in: Thresholds | None) -> str:
     """AUROC of each signal alone, of the built-in score, and of the calibrated guard with and without each signal."""
     rows = [["AUROC", *sets]]
     for title, label in (("right first, all else", should_pass), ("answerable, not", answerable)):
@@ -232,7 +232,7 @@ def areas(sets: Mapping[str, Asked], built_in: GuardValues | None) -> str:
     return show(rows)
 
 
-def coverage(sets: Mapping[str, Asked], built_in: GuardValues | None) -> str:
+def coverage(sets: Mapping[str, Asked], built_in: Thresholds | None) -> str:
     """What may be answered with at most MAX_WRONG of the answers wrong, and the area under the risk-coverage curve."""
     rows = [
         ["set", "score", f"answered at {MAX_WRONG:.0%} wrong", "answered with that promised at 95 %", "AURC (least)"]

@@ -16,13 +16,13 @@ from evidencedesk.records import (
     Answer,
     Assessment,
     GuardMeasure,
-    GuardValues,
     Hit,
     Hits,
     IngestReport,
     Mode,
     SourceDocument,
     Stale,
+    Thresholds,
     UpdateReport,
 )
 
@@ -56,7 +56,7 @@ def assess(candidates: Sequence[Hit], min_score: float = 0.3, min_margin: float 
     Pure. `Desk.assess` judges by what belongs to the file's own embedder.
     """
     measure: GuardMeasure = "idf_share" if any(hit.cosine is None for hit in candidates) else "cosine"
-    return guard.assess(candidates, GuardValues(min_score, min_margin, "given by the caller", measure))
+    return guard.assess(candidates, Thresholds(min_score, min_margin, "given by the caller", measure))
 
 
 def guarded_answer(desk: Desk, question: str, llm: LLMClient | None = None) -> Answer:

@@ -78,9 +78,9 @@ class Answerer:
 def guard_of(snapshot: Snapshot, question: Question, embedder: Embedder | None) -> Guard | None:
     """What judges a question's candidates: what was calibrated on the user's cases, else what is built in.
 
-    None: the embedder that made the question's vector has no values, and nothing is answered.
+    None: the embedder that made the question's vector has no thresholds, and nothing is answered.
     """
-    built_in = guard.KEYWORD_VALUES if question.vector is None else getattr(embedder, "guard_values", None)
+    built_in = guard.KEYWORD_THRESHOLDS if question.vector is None else getattr(embedder, "guard_thresholds", None)
     return stored_guard(snapshot, question.embedder) or built_in
 
 

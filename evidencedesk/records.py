@@ -238,15 +238,15 @@ class Stale:
 
 
 @dataclass(frozen=True, slots=True)
-class GuardValues:
-    """The thresholds below which a question is not answered, in the scale of one embedder's cosines (or idf shares)."""
+class Thresholds:
+    """Below which a question is not answered, in the scale of one embedder's cosines (or idf shares)."""
 
     min_score: float
     """Candidates below it are weak."""
     min_margin: float
     """Two families that are closer than this are a doubt."""
     source: str
-    """Where the values come from, such as the data they were chosen on."""
+    """Where they come from, such as the data they were chosen on."""
     measure: GuardMeasure = "cosine"
     """What they may be compared with."""
     missing_weight: float = 0.0
@@ -277,7 +277,7 @@ class CalibratedGuard:
     """The cases that it was fitted on, and what they can promise."""
 
 
-Guard = GuardValues | CalibratedGuard
+Guard = Thresholds | CalibratedGuard
 """What judges candidates."""
 
 
@@ -287,12 +287,12 @@ class Assessment:
 
     state: GuardState
     top: float
-    """The first candidate's score, by `measure` (lowered as the values' `missing_weight` says); 0.0 without any."""
+    """The first candidate's score, by `measure` (lowered as `missing_weight` says); 0.0 without any."""
     margin: float
     """How far the second lies behind, negative when it scores higher; `top` when there is one candidate."""
     measure: GuardMeasure = "cosine"
     values: Guard | None = None
-    """What it was compared with; None: this embedder has no values, and the state is `uncalibrated`."""
+    """What it was compared with; None: this embedder has no thresholds, and the state is `uncalibrated`."""
     probability: float | None = None
     """That the first candidate is right, by a calibrated guard; None without one."""
 

@@ -13,10 +13,10 @@ from builders import MOMENT, Clock, make_source, open_desk, write_source
 
 from evidencedesk import Desk
 from evidencedesk.errors import ReadOnlyDesk
-from evidencedesk.records import Answer, Assessment, Citation, Claim, GuardValues, StaleCitation, Support
+from evidencedesk.records import Answer, Assessment, Citation, Claim, StaleCitation, Support, Thresholds
 from evidencedesk.store import put_answer
 
-VALUES = GuardValues(0.3, 0.05, "a test")
+VALUES = Thresholds(0.3, 0.05, "a test")
 SUPPORT = Support((), 1.0, True, "supported", "It says so.")
 SENTENCE = "Bikes come back within 30 days."
 

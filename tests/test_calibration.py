@@ -19,7 +19,7 @@ from evidencedesk.errors import EmbedderMismatch
 from evidencedesk.evaluation import Rate, folds_of
 from evidencedesk.evaluation.calibration import CalibrationReport, calibrate, fitted
 from evidencedesk.evaluation.report import CaseResult, EvaluationReport, guarded_run
-from evidencedesk.guard import KEYWORD_VALUES, assess, explain, kept
+from evidencedesk.guard import KEYWORD_THRESHOLDS, assess, explain, kept
 from evidencedesk.guard.calibrated import IDF_MARGIN_BOUND, SIGNALS, probability, signals_of
 from evidencedesk.records import CalibratedGuard, Chunk, EmbedderIdentity, Hit, Hits, Location
 
@@ -499,14 +499,14 @@ def test_the_newest_calibration_judges_and_to_forget_them_brings_the_built_in_th
         assert (first.fit_id, second.fit_id) == (1, 2)
         assert desk.assess(QUESTION).values.threshold == second.guard.threshold
         assert desk.uncalibrate() == 2
-        assert desk.assess(QUESTION).values == ToyEmbedder.guard_values
+        assert desk.assess(QUESTION).values == ToyEmbedder.guard_thresholds
         assert desk.uncalibrate() == 0
 
 
 def test_without_store_a_calibration_judges_nothing() -> None:
     with open_desk(sources=SHOP, embedder="toy") as desk:
         assert desk.calibrate(MIXED, store=False).fit_id is None
-        assert desk.assess(QUESTION).values == ToyEmbedder.guard_values
+        assert desk.assess(QUESTION).values == ToyEmbedder.guard_thresholds
 
 
 def test_an_evaluation_after_a_calibration_is_judged_by_it() -> None:
@@ -535,7 +535,7 @@ def test_a_guard_belongs_to_its_embedder_and_is_gone_after_another_one(tmp_path:
         assert isinstance(desk.assess(QUESTION).values, CalibratedGuard)
         desk.reembed(ToyEmbedder())
     with Desk.open(path, embedder="toy") as desk:
-        assert desk.assess(QUESTION).values == ToyEmbedder.guard_values
+        assert desk.assess(QUESTION).values == ToyEmbedder.guard_thresholds
 
 
 def test_a_question_that_the_embedder_cannot_read_is_judged_by_words_and_not_by_the_guard() -> None:
@@ -546,18 +546,18 @@ def test_a_question_that_the_embedder_cannot_read_is_judged_by_words_and_not_by_
         assert isinstance(desk.assess(QUESTION).values, CalibratedGuard)
         found = desk.assess("বাইক 7 ফেরত")
         assert found.measure == "idf_share"
-        assert found.values == KEYWORD_VALUES
+        assert found.values == KEYWORD_THRESHOLDS
 
 
 def test_a_desk_for_keyword_search_calibrates_on_the_share_of_the_words() -> None:
     with open_desk(sources=SHOP) as desk:
-        assert desk.assess(QUESTION).values == KEYWORD_VALUES
+        assert desk.assess(QUESTION).values == KEYWORD_THRESHOLDS
         report = desk.calibrate(MIXED)
         assert (report.embedder, report.guard.measure) == (None, "idf_share")
         found = desk.assess(QUESTION)
         assert (found.state, found.measure, found.values.measure) == ("ok", "idf_share", "idf_share")
         assert desk.uncalibrate() == 1
-        assert desk.assess(QUESTION).values == KEYWORD_VALUES
+        assert desk.assess(QUESTION).values == KEYWORD_THRESHOLDS
 
 
 def test_cases_may_be_a_file() -> None:
@@ -604,7 +604,7 @@ def test_a_guessed_threshold_lets_all_pass_in_one_scale_and_the_sweep_shows_it()
     """BR-45: 0.3 and 0.05, the toy embedder's own, read as if they meant the same everywhere."""
 
     def judge(desk: Desk) -> list[bool]:
-        values = ToyEmbedder.guard_values
+        values = ToyEmbedder.guard_thresholds
         hits = [desk.search(case.question, k=3).hits for case in MIXED]
         return [hit[0].cosine >= values.min_score for hit in hits if hit]
 

@@ -319,9 +319,9 @@ def test_toy_scores_what_has_nothing_to_do_with_the_question_below_its_floor(que
 
 def test_built_in_embedders_bring_the_guards_values_in_their_own_scale_and_a_hosts_function_brings_none():
     """BR-45: a floor is a matter of the embedder, not of the product."""
-    assert (ToyEmbedder.guard_values.min_score, E5Embedder.guard_values.min_score) == (0.3, 0.795)
-    assert counting(ToyEmbedder()).guard_values is ToyEmbedder.guard_values
-    assert getattr(host(list), "guard_values", None) is None
+    assert (ToyEmbedder.guard_thresholds.min_score, E5Embedder.guard_thresholds.min_score) == (0.3, 0.795)
+    assert counting(ToyEmbedder()).guard_thresholds is ToyEmbedder.guard_thresholds
+    assert getattr(host(list), "guard_thresholds", None) is None
 
 
 def test_toy_gives_the_same_vectors_in_every_process():

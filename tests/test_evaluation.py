@@ -17,7 +17,7 @@ from evidencedesk import CallableEmbedder, Desk, RagCase, RecordedReplies, ToyEm
 from evidencedesk.errors import CaseError, ReadOnlyDesk
 from evidencedesk.evaluation import Rate
 from evidencedesk.evaluation.report import METRICS, CaseResult, EvaluationReport, flips, guarded_run, objections
-from evidencedesk.guard import KEYWORD_VALUES
+from evidencedesk.guard import KEYWORD_THRESHOLDS
 from evidencedesk.records import Flip, ModelRequest
 
 CHECKOUT = Path(__file__).resolve().parent.parent
@@ -322,9 +322,11 @@ def test_the_sweep_says_what_each_pair_of_thresholds_would_let_pass() -> None:
 
 def test_without_a_grid_the_sweep_holds_the_thresholds_that_judge() -> None:
     report = evaluated([RETURNS_CASE, STORAGE_CASE, NOTHING_CASE])
-    assert report.values == KEYWORD_VALUES
+    assert report.values == KEYWORD_THRESHOLDS
     row = next(
-        r for r in report.sweep if (r.min_score, r.min_margin) == (KEYWORD_VALUES.min_score, KEYWORD_VALUES.min_margin)
+        r
+        for r in report.sweep
+        if (r.min_score, r.min_margin) == (KEYWORD_THRESHOLDS.min_score, KEYWORD_THRESHOLDS.min_margin)
     )
     assert (row.unanswerable_answered, row.answerable_turned_away) == (Rate(0, 1), Rate(0, 2))
 
@@ -539,7 +541,7 @@ def test_a_run_is_stored_with_what_it_was_asked_of(tmp_path: Path) -> None:
         "SELECT run_key, kind, accepted, cases_hash, case_count, generation, documents_in_force, embedder, thresholds FROM runs",
         "SELECT report FROM runs",
     )
-    described = f"top 0.5, margin 0; {KEYWORD_VALUES.source}"
+    described = f"top 0.5, margin 0; {KEYWORD_THRESHOLDS.source}"
     assert run == [1, "evaluation", None, report.cases_hash, 2, report.generation, 2, None, described]
     stored = json.loads(tables[0])
     assert stored["guarded"]["answered"] == {"count": 1, "of": 2}

@@ -1,4 +1,4 @@
-"""The guard: when a question is not answered, and why; and the benchmark that its values are chosen with."""
+"""The guard: when a question is not answered, and why; and the benchmark that its thresholds are chosen with."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from benchmarks import guard as benchmark
 from benchmarks.quality import Case
 from evidencedesk import Desk
 from evidencedesk.embeddings import E5Embedder, ToyEmbedder
-from evidencedesk.guard import KEYWORD_VALUES, assess, explain, kept
-from evidencedesk.records import Assessment, Chunk, GuardValues, Hit, Location
+from evidencedesk.guard import KEYWORD_THRESHOLDS, assess, explain, kept
+from evidencedesk.records import Assessment, Chunk, Hit, Location, Thresholds
 
 CORPUS = Path(__file__).resolve().parent.parent / "corpus"
-VALUES = GuardValues(min_score=0.5, min_margin=0.1, source="a test")
+VALUES = Thresholds(min_score=0.5, min_margin=0.1, source="a test")
 SHARES = replace(VALUES, measure="idf_share")
 
 
@@ -41,20 +41,20 @@ def make_hit(cosine: float | None = 0.9, doc_id: str = "shop-v1", place: int = 0
     return Hit(chunk=chunk, label="", cosine=cosine, **{**parts, **given})
 
 
-def state(*hits: Hit, values: GuardValues | None = VALUES) -> str:
+def state(*hits: Hit, values: Thresholds | None = VALUES) -> str:
     return assess(hits, values).state
 
 
 # ---------------------------------------------------------------- states, in their order
 
 
-def test_without_candidates_there_is_no_result_and_that_comes_before_missing_values() -> None:
+def test_without_candidates_there_is_no_result_and_that_comes_before_missing_thresholds() -> None:
     assert assess([], VALUES) == Assessment("no_result", 0.0, 0.0, "cosine", VALUES)
     assert assess([], None).state == "no_result"
     assert assess([], SHARES).measure == "idf_share"
 
 
-def test_without_values_a_question_is_uncalibrated_however_good_the_hits_are() -> None:
+def test_without_thresholds_a_question_is_uncalibrated_however_good_the_hits_are() -> None:
     assert assess([make_hit(0.99)], None) == Assessment("uncalibrated", 0.99, 0.99, "cosine", None)
 
 
@@ -121,11 +121,11 @@ def test_without_cosines_the_idf_share_is_read() -> None:
 
 
 @pytest.mark.parametrize(("cosine", "values"), [(None, VALUES), (0.9, SHARES)])
-def test_values_in_another_measure_are_refused(cosine: float | None, values: GuardValues) -> None:
+def test_thresholds_in_another_measure_are_refused(cosine: float | None, values: Thresholds) -> None:
     """BR-42, BR-45: a threshold means something in one scale only."""
-    with pytest.raises(ValueError, match="the guard's values are for the"):
+    with pytest.raises(ValueError, match="the thresholds are for the"):
         assess([make_hit(cosine)], values)
-    with pytest.raises(ValueError, match="the guard's values are for the"):
+    with pytest.raises(ValueError, match="the thresholds are for the"):
         kept([make_hit(cosine)], values)
 
 
@@ -143,7 +143,7 @@ def test_the_words_of_a_chunk_in_another_script_are_not_missed() -> None:
 
 def test_the_lesson_judges_by_thresholds_that_fit_the_hits() -> None:
     found = evidencedesk.assess([make_hit(0.4)])
-    assert (found.state, found.values) == ("ok", GuardValues(0.3, 0.05, "given by the caller"))
+    assert (found.state, found.values) == ("ok", Thresholds(0.3, 0.05, "given by the caller"))
     assert evidencedesk.assess([make_hit(None, idf_share=0.2)]).state == "weak"
     assert evidencedesk.assess([make_hit(0.4)], min_score=0.5, min_margin=0.0).state == "weak"
 
@@ -156,7 +156,7 @@ def test_kept_are_the_hits_of_at_least_min_score_in_their_order() -> None:
     assert kept([good, bad, better], VALUES) == (good, better)
 
 
-def test_nothing_is_kept_without_values_or_hits() -> None:
+def test_nothing_is_kept_without_thresholds_or_hits() -> None:
     assert kept([make_hit()], None) == ()
     assert kept([], VALUES) == ()
 
@@ -166,18 +166,18 @@ hits = st.lists(
     st.builds(make_hit, cosines, st.sampled_from(["a-v1", "b-v1"]), idf_share=st.floats(0, 1), foreign=st.booleans()),
     max_size=3,
 )
-values = st.builds(GuardValues, cosines, st.floats(0, 1), st.just("a test"), missing_weight=st.floats(0, 1))
+values = st.builds(Thresholds, cosines, st.floats(0, 1), st.just("a test"), missing_weight=st.floats(0, 1))
 
 
 @given(hits, values)
-def test_what_passes_keeps_its_first_hit(some: list[Hit], thresholds: GuardValues) -> None:
+def test_what_passes_keeps_its_first_hit(some: list[Hit], thresholds: Thresholds) -> None:
     if assess(some, thresholds).state in ("ok", "ambiguous"):
         assert kept(some, thresholds)[0] == some[0]
 
 
 @given(hits, values, st.floats(0, 1), st.floats(0, 1))
-def test_stricter_values_let_nothing_more_pass(
-    some: list[Hit], thresholds: GuardValues, higher: float, wider: float
+def test_stricter_thresholds_let_nothing_more_pass(
+    some: list[Hit], thresholds: Thresholds, higher: float, wider: float
 ) -> None:
     stricter = replace(
         thresholds, min_score=thresholds.min_score + higher, min_margin=thresholds.min_margin + wider
@@ -218,20 +218,20 @@ def test_an_explanation_says_what_the_score_is_made_of() -> None:
     assert "(share of the question's idf weight)" in explain(assess([make_hit(None, idf_share=0.1)], SHARES))
 
 
-# ---------------------------------------------------------------- the built-in values
+# ---------------------------------------------------------------- the built-in thresholds
 
 
 def test_each_built_in_value_is_in_its_own_scale() -> None:
-    """BR-45: e5's cosines lie in a narrow band, so the values that serve toy would let everything pass with e5."""
-    e5, toy = E5Embedder.guard_values, ToyEmbedder.guard_values
+    """BR-45: e5's cosines lie in a narrow band, so the thresholds that serve toy would let everything pass with e5."""
+    e5, toy = E5Embedder.guard_thresholds, ToyEmbedder.guard_thresholds
     assert (toy.min_score, toy.min_margin, toy.missing_weight) == (0.3, 0.05, 0.0)
     assert toy.measure == e5.measure == "cosine"
-    assert KEYWORD_VALUES.measure == "idf_share"
+    assert KEYWORD_THRESHOLDS.measure == "idf_share"
     squeezed = [make_hit(0.76, idf_share=0.0), make_hit(0.70, "other-v1", idf_share=0.0)]
     assert state(*squeezed, values=toy) == "ok"
     assert state(*squeezed, values=e5) == "weak"
     assert "docs/decisions/guard.md" in e5.source
-    assert "docs/decisions/guard.md" in KEYWORD_VALUES.source
+    assert "docs/decisions/guard.md" in KEYWORD_THRESHOLDS.source
 
 
 @pytest.fixture(scope="module")
@@ -257,7 +257,7 @@ def test_with_e5_the_demo_corpus_answers_what_it_knows_and_nothing_else(
     demo: Desk, question: str, expected: str
 ) -> None:
     """The cosines alone could not: RD2-24 has 0.81 and is answered, the scooters have 0.84 and are not."""
-    assert assess(demo.search(question, k=3), E5Embedder.guard_values).state == expected
+    assert assess(demo.search(question, k=3), E5Embedder.guard_thresholds).state == expected
 
 
 @pytest.mark.parametrize(
@@ -265,7 +265,7 @@ def test_with_e5_the_demo_corpus_answers_what_it_knows_and_nothing_else(
     [("When do gift cards expire?", "ok"), ("RD2-24", "ok"), ("Is there a discount for students?", "no_result")],
 )
 def test_the_demo_corpus_by_keyword(demo: Desk, question: str, expected: str) -> None:
-    assert assess(demo.search(question, k=3, mode="keyword"), KEYWORD_VALUES).state == expected
+    assert assess(demo.search(question, k=3, mode="keyword"), KEYWORD_THRESHOLDS).state == expected
 
 
 # ---------------------------------------------------------------- the benchmark

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from builders import MOMENT, Clock, make_source, open_desk
 
-from evidencedesk import CallableEmbedder, Desk, GuardValues, RecordedReplies
+from evidencedesk import CallableEmbedder, Desk, RecordedReplies, Thresholds
 from evidencedesk.cli.printing import json_value
 from evidencedesk.errors import CheckerError, DeskClosed, DeskFull, EmbedderUnavailable, ReadOnlyDesk
 from evidencedesk.records import Answer, ModelRequest, Support
@@ -208,7 +208,7 @@ def test_a_bangla_question_is_answered_in_bangla_where_that_text_is_in_force() -
         ]
 
     embedder = CallableEmbedder(embed, name="mine", dimension=2)
-    embedder.guard_values = GuardValues(0.3, 0.0, "a test")  # type: ignore[attr-defined]
+    embedder.guard_thresholds = Thresholds(0.3, 0.0, "a test")  # type: ignore[attr-defined]
     sources = [
         shop(),
         make_source(bangla, doc_id="shop-v1-bn", lang="bn"),

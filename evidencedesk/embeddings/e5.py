@@ -13,7 +13,7 @@ from typing import Any
 from evidencedesk.embeddings.batches import embed_filled
 from evidencedesk.embeddings.protocol import Vectors, digest_of_settings
 from evidencedesk.errors import EmbedderUnavailable
-from evidencedesk.records import GuardValues
+from evidencedesk.records import Thresholds
 
 _NAME = "e5 multilingual-e5-small"
 _MAX_CHARACTERS = 8000
@@ -41,7 +41,7 @@ class E5Embedder:
     languages: frozenset[str] | None = frozenset(_LANGUAGES.split())
     max_chars = _MAX_CHARACTERS
     language_gap: float | None = 0.02
-    guard_values: GuardValues | None = GuardValues(
+    guard_thresholds: Thresholds | None = Thresholds(
         min_score=0.795,
         min_margin=0.008,
         source="built in for e5, chosen on ver_policies, SQuAD 2.0, TyDi QA and COVID-QA: docs/decisions/guard.md",

@@ -15,7 +15,7 @@ from evidencedesk.records import EmbedderIdentity, require_count
 
 Vectors = NDArray[np.float32]
 OPTIONAL_ATTRIBUTES = (
-    "batch_size", "max_chars", "max_tokens", "count_tokens", "lexical_weight", "language_gap", "guard_values",
+    "batch_size", "max_chars", "max_tokens", "count_tokens", "lexical_weight", "language_gap", "guard_thresholds",
 )  # fmt: skip
 
 
@@ -31,8 +31,8 @@ class Embedder(Protocol):
     rest being cut or refused (None: no limit, or not known); `count_tokens(text)`, which gives a whole number;
     `lexical_weight`, BM25's share of a hybrid score, from 0 to 1; `language_gap`, how much lower its cosines are
     between a question and a text in another language (None: it does not bring languages together);
-    `guard_values`, a `GuardValues` in the scale of its cosines: from which cosine on a question may be answered (None:
-    not known, and questions are turned away as uncalibrated).
+    `guard_thresholds`, a `Thresholds` in the scale of its cosines: from which cosine on a question may be answered
+    (None: not known, and questions are turned away as uncalibrated).
     """
 
     @property

@@ -11,7 +11,7 @@ from functools import lru_cache
 import numpy as np
 
 from evidencedesk.embeddings.protocol import Vectors, digest_of_settings
-from evidencedesk.records import GuardValues, require_count
+from evidencedesk.records import Thresholds, require_count
 from evidencedesk.text import TEXT_VERSION, normalise, tokens
 
 _WORD_WEIGHT = 1.0
@@ -29,7 +29,7 @@ class ToyEmbedder:
     name = "toy"
     languages: frozenset[str] | None = None
     lexical_weight = 0.3
-    guard_values: GuardValues | None = GuardValues(
+    guard_thresholds: Thresholds | None = Thresholds(
         min_score=0.3, min_margin=0.05, source="built in for toy: the published lesson's guesses, measured on nothing"
     )
 

@@ -186,7 +186,7 @@ def folds_of(case_ids: Sequence[str], labels: Sequence[bool], folds: int = 5) ->
 
 
 @dataclass(frozen=True, slots=True)
-class Threshold:
+class FoundThreshold:
     """From which score on to answer; None: no threshold keeps the promise."""
 
     value: float | None
@@ -205,7 +205,7 @@ def threshold_for(
     confidence: float = CONFIDENCE,
     *,
     strict: bool = False,
-) -> Threshold:
+) -> FoundThreshold:
     """Find the lowest threshold at which the answers are proved to be wrong at most at the rate `max_wrong`.
 
     Answered are the scores of at least the threshold; `wrong` says of each case whether an answer to it is wrong, which
@@ -235,7 +235,7 @@ def threshold_for(
     if found:
         kept = promise(int(found.risk.count), found.risk.of, max_wrong, confidence)
         sentence = f"Answering from {found.threshold:.3f} on, {found.coverage}. {kept.sentence}"
-        return Threshold(found.threshold, found.coverage, found.risk, sentence)
+        return FoundThreshold(found.threshold, found.coverage, found.risk, sentence)
     if nearest is None:
         even = promise(0, len(scores), max_wrong, confidence)
         why = f"{len(scores)} cases prove no less than {percent(even.upper)} wrong even without an error {sure}; "
@@ -246,4 +246,4 @@ def threshold_for(
         why = f"the nearest to it answers {answered} of {len(scores)} cases, {errors} of them wrong, which proves at "
         why += f"most {proved} {sure}."
     sentence = f"No threshold can promise at most {percent(max_wrong)} wrong: {why}"
-    return Threshold(None, Rate(0, len(scores)), Rate(0, 0), sentence)
+    return FoundThreshold(None, Rate(0, len(scores)), Rate(0, 0), sentence)

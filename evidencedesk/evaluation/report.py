@@ -18,7 +18,7 @@ from evidencedesk.evaluation.metrics import (
     recall_at_k,
     reciprocal_rank,
 )
-from evidencedesk.records import AnswerReason, EmbedderIdentity, Flip, Guard, GuardValues, Hits, Mode, Outcome
+from evidencedesk.records import AnswerReason, EmbedderIdentity, Flip, Guard, Hits, Mode, Outcome, Thresholds
 
 GOOD: frozenset[Outcome] = frozenset({"right", "refused"})
 EVERY_TAG = "all"
@@ -234,22 +234,22 @@ def guarded_run(results: Sequence[CaseResult]) -> GuardedRun:
 
 
 def sweep_rows(
-    results: Sequence[CaseResult], values: Guard | None, grid: Iterable[tuple[float, float]] | None = None
+    results: Sequence[CaseResult], judge: Guard | None, grid: Iterable[tuple[float, float]] | None = None
 ) -> tuple[SweepRow, ...]:
     """What would pass with each pair of min_score and min_margin; by default a grid around what was observed.
     Empty where a calibrated guard judges: its risk-coverage curve says it instead.
 
     A case that failed counts as turned away.
     """
-    if not isinstance(values, GuardValues):
+    if not isinstance(judge, Thresholds):
         return ()
     unanswerable = [result for result in results if not result.answerable]
     answerable = [result for result in results if result.answerable]
     rows = []
-    for min_score, min_margin in grid if grid is not None else _grid(results, values):
-        trial = GuardValues(min_score, min_margin, "a sweep", values.measure, values.missing_weight)
+    for min_score, min_margin in grid if grid is not None else _grid(results, judge):
+        trial = Thresholds(min_score, min_margin, "a sweep", judge.measure, judge.missing_weight)
 
-        def passes(result: CaseResult, trial: GuardValues = trial) -> bool:
+        def passes(result: CaseResult, trial: Thresholds = trial) -> bool:
             return bool(result.candidates) and guard.assess(tuple(result.candidates or ()), trial).state == "ok"
 
         rows.append(
@@ -263,27 +263,27 @@ def sweep_rows(
     return tuple(rows)
 
 
-def _grid(results: Sequence[CaseResult], values: GuardValues) -> list[tuple[float, float]]:
-    tops = sorted(_score(result, values)[0] for result in results if result.candidates)
-    margins = sorted(_score(result, values)[1] for result in results if result.candidates)
+def _grid(results: Sequence[CaseResult], in_force: Thresholds) -> list[tuple[float, float]]:
+    tops = sorted(_score(result, in_force)[0] for result in results if result.candidates)
+    margins = sorted(_score(result, in_force)[1] for result in results if result.candidates)
     quantiles = {round(tops[int(q * (len(tops) - 1))], 3) for q in (0, 0.1, 0.25, 0.5, 0.75)} if tops else set()
-    scores = sorted({*quantiles, values.min_score})
+    scores = sorted({*quantiles, in_force.min_score})
     middle = {round(max(0.0, margins[len(margins) // 4]), 3)} if margins else set()
-    return [(score, margin) for score in scores for margin in sorted({0.0, values.min_margin, *middle})]
+    return [(score, margin) for score in scores for margin in sorted({0.0, in_force.min_margin, *middle})]
 
 
-def _score(result: CaseResult, values: Guard) -> tuple[float, float]:
+def _score(result: CaseResult, judge: Guard) -> tuple[float, float]:
     """What the guard compares with its threshold, and the margin."""
-    assessment = guard.assess(tuple(result.candidates or ()), values)
+    assessment = guard.assess(tuple(result.candidates or ()), judge)
     score = assessment.top if assessment.probability is None else assessment.probability
     return score, assessment.margin
 
 
-def separation(results: Sequence[CaseResult], values: Guard | None) -> str:
+def separation(results: Sequence[CaseResult], judge: Guard | None) -> str:
     """Whether some threshold of the guard's score has what should be answered above it and all else below."""
-    if values is None:
+    if judge is None:
         return "This embedder has no thresholds: calibrate."
-    judged = [(result, _score(result, values)[0]) for result in results if result.candidates]
+    judged = [(result, _score(result, judge)[0]) for result in results if result.candidates]
     good = [score for result, score in judged if result.answerable and result.top_is_right]
     bad = [score for result, score in judged if not (result.answerable and result.top_is_right)]
     if not good or not bad:

@@ -9,34 +9,34 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from evidencedesk.guard import calibrated, thresholds
-from evidencedesk.guard.thresholds import KEYWORD_VALUES
+from evidencedesk.guard.thresholds import KEYWORD_THRESHOLDS
 from evidencedesk.records import Assessment, CalibratedGuard, Guard, Hit
 
-__all__ = ["CANDIDATES", "KEYWORD_VALUES", "assess", "explain", "kept"]
+__all__ = ["CANDIDATES", "KEYWORD_THRESHOLDS", "assess", "explain", "kept"]
 
 CANDIDATES = 3
 """How many of the best hits the guard looks at."""
 
 
-def assess(candidates: Sequence[Hit], values: Guard | None) -> Assessment:
+def assess(candidates: Sequence[Hit], judge: Guard | None) -> Assessment:
     """Judge the best hits of one search, in its order: the first must be good, and no other text nearly as good.
 
-    States, the first that holds: `no_result` without candidates; `uncalibrated` without values; `weak`; `ambiguous`;
-    `ok`: see `guard.thresholds` and `guard.calibrated`. ValueError for values in another measure than the hits have.
+    States, the first that holds: `no_result` without candidates; `uncalibrated` without a guard; `weak`; `ambiguous`;
+    `ok`: see `guard.thresholds` and `guard.calibrated`. ValueError for a guard in another measure than the hits have.
     """
-    if isinstance(values, CalibratedGuard):
-        return calibrated.assess(candidates, values)
-    return thresholds.assess(candidates, values)
+    if isinstance(judge, CalibratedGuard):
+        return calibrated.assess(candidates, judge)
+    return thresholds.assess(candidates, judge)
 
 
-def kept(candidates: Sequence[Hit], values: Guard | None) -> tuple[Hit, ...]:
-    """The candidates that an answer may be made from, in order; none without values.
+def kept(candidates: Sequence[Hit], judge: Guard | None) -> tuple[Hit, ...]:
+    """The candidates that an answer may be made from, in order; none without a guard.
 
-    ValueError for values in another measure than the hits have.
+    ValueError for a guard in another measure than the hits have.
     """
-    if isinstance(values, CalibratedGuard):
-        return calibrated.kept(candidates, values)
-    return thresholds.kept(candidates, values)
+    if isinstance(judge, CalibratedGuard):
+        return calibrated.kept(candidates, judge)
+    return thresholds.kept(candidates, judge)
 
 
 def explain(assessment: Assessment) -> str:

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from evidencedesk import schema
 from evidencedesk.models import AnswerCitationRow, AnswerClaimRow, AnswerHitRow, AnswerRow, table_of
-from evidencedesk.records import Answer, CalibratedGuard, GuardValues, RecordedAnswer, RecordedCitation, StaleCitation
+from evidencedesk.records import Answer, CalibratedGuard, RecordedAnswer, RecordedCitation, StaleCitation, Thresholds
 from evidencedesk.store.snapshot import Snapshot, in_lists
 from evidencedesk.store.transaction import Transaction, inserted_key
 
@@ -25,7 +25,7 @@ def put_answer(transaction: Transaction, answer: Answer, *, checker: str, code_v
     assessment = answer.assessment
     if assessment is None:
         raise ValueError("an answer without an assessment cannot be recorded")
-    values = assessment.values if isinstance(assessment.values, GuardValues) else None
+    values = assessment.values if isinstance(assessment.values, Thresholds) else None
     fitted = assessment.values if isinstance(assessment.values, CalibratedGuard) else None
     connection = transaction.connection
     inserted = connection.execute(

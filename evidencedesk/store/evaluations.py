@@ -116,7 +116,7 @@ def stored_guard(snapshot: Snapshot, embedder: EmbedderIdentity | None) -> Calib
 
 
 def forget_guards(transaction: Transaction, embedder: EmbedderIdentity | None) -> int:
-    """Delete what was calibrated for an embedder (None: keyword search), so that built-in values judge; how many."""
+    """Delete what was calibrated for an embedder (None: keyword search), and give how many that were. Writes."""
     query = sa.delete(GuardFitRow)
     if embedder is None:
         return transaction.connection.execute(query.where(_fits.c.embedder_key.is_(None))).rowcount
