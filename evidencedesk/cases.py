@@ -6,16 +6,15 @@ The package root offers these names lazily: pydantic is slow to import, and only
 from __future__ import annotations
 
 import json
-import math
-from collections import Counter
 from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from evidencedesk import strict_json
 from evidencedesk.documents import decode
 from evidencedesk.errors import CaseError, EncodingError
 from evidencedesk.records import DocumentSummary, SourceDocument
@@ -136,12 +135,9 @@ def load_rag_cases(
     cases: list[RagCase] = []
     faults: list[tuple[int, str]] = []
     lines_of_ids: dict[str, int] = {}
-    # Only \n ends a line: JSON text may hold U+2028, at which splitlines would cut.
-    for number, line in enumerate(text.split("\n"), 1):
-        if not line.strip():
-            continue
+    for number, line in strict_json.lines(text):
         try:
-            _check_json(line)
+            _require_object(line)
             case = RagCase.model_validate_json(line)
         except ValidationError as error:
             faults.append((number, _reasons(error)))
@@ -162,29 +158,12 @@ def load_rag_cases(
     return cases
 
 
-def _check_json(line: str) -> None:
-    """ValueError for a line that is not one JSON object, and for what pydantic's reader lets pass.
-
-    That is a key that stands there twice, and a number that JSON cannot hold (NaN, 1e400).
-    """
-
-    def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        keys = Counter(key for key, _ in pairs)
-        if twice := [key for key, count in keys.items() if count > 1]:
-            raise ValueError(f"key {', '.join(map(repr, twice))} stands there twice")
-        return dict(pairs)
-
-    def finite(number: str) -> float:
-        if math.isfinite(value := float(number)):
-            return value
-        raise ValueError(f"{number} is no number that JSON can hold")
-
+def _require_object(line: str) -> None:
+    """ValueError for a line that is not one JSON object, read more strictly than pydantic does."""
     try:
-        value = json.loads(line, object_pairs_hook=distinct, parse_float=finite, parse_constant=finite)
+        value = strict_json.loads(line)
     except json.JSONDecodeError as error:
         raise ValueError(f"not JSON: {error.msg} (column {error.colno}); write one JSON object a line") from error
-    except RecursionError as error:
-        raise ValueError("not a case: nested too deeply") from error
     if not isinstance(value, dict):
         raise ValueError("not a JSON object; write one object a line, without brackets around them all")
 

@@ -7,13 +7,13 @@ object itself is read strictly: nothing is mended, guessed or left out.
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Annotated, Any, NoReturn
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 from pydantic.json_schema import GenerateJsonSchema
 
+from evidencedesk import strict_json
 from evidencedesk.errors import BadOutput
 from evidencedesk.records import ModelAnswer, ModelClaim
 
@@ -89,8 +89,6 @@ def parse(raw: str, *, model: str) -> ModelAnswer:
     except ValidationError as error:  # a ValueError too, but its own message quotes the input and runs over many lines
         first = error.errors(include_url=False, include_input=False)[0]
         refuse(f"{'.'.join(map(str, first['loc'])) or 'the object'}: {first['msg']}", error)
-    except RecursionError as error:
-        refuse("it is nested too deeply", error)
     except ValueError as error:
         refuse(str(error), error)
     if not reply.abstained and not any(claim.text.strip() for claim in reply.claims):
@@ -100,8 +98,8 @@ def parse(raw: str, *, model: str) -> ModelAnswer:
 
 
 def only_object(raw: str) -> Any:
-    """Read the one JSON object of a reply, strictly. ValueError says what it holds instead, or RecursionError."""
-    return json.loads(_only_stretch(raw), object_pairs_hook=_distinct_keys, parse_constant=_no_constant)
+    """Read the one JSON object of a reply, strictly. ValueError says what it holds instead."""
+    return strict_json.loads(_only_stretch(raw))
 
 
 def _only_stretch(raw: str) -> str:
@@ -136,14 +134,3 @@ def _closing_brace(text: str, start: int) -> int:
         if depth == 0:
             return token.end()
     raise ValueError("its JSON object is not closed: it was cut off")
-
-
-def _distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    read = dict(pairs)
-    if len(read) < len(pairs):
-        raise ValueError("a key stands twice in one object")
-    return read
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")

@@ -307,13 +307,13 @@ def test_a_number_that_json_cannot_hold_is_an_error(tmp_path: Path, number: str,
 def test_a_key_that_stands_twice_is_an_error(tmp_path: Path) -> None:
     """BR-111: Python's own reader would keep the last value in silence."""
     text = line().replace('"answerable": true', '"answerable": false, "answerable": true')
-    assert "line 1: key 'answerable' stands there twice" in str(refused(write(tmp_path, text)))
+    assert "line 1: the key 'answerable' stands twice in one object" in str(refused(write(tmp_path, text)))
 
 
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("[" * 200_000, "not a case: nested too deeply"),
+        ("[" * 200_000, "it is nested too deeply"),
         (line(id="HERE").replace('"HERE"', "9" * 5000), "Exceeds the limit"),
         (line(question="HERE").replace("HERE", "\\ud800"), "Invalid JSON"),
         (line() + " " + line(), "not JSON: Extra data"),

@@ -71,7 +71,7 @@ def test_recorded_replies_are_read_from_lines_with_a_raw_text_or_an_object(tmp_p
         ("[1]", 'a line must be {"question": ..., "reply": ...}'),
         ('{"question": "b"}', 'a line must be {"question": ..., "reply": ...}'),
         ('{"question": "b", "reply": "x", "note": 1}', "and nothing else"),
-        ('{"question": "b", "reply": "x", "reply": "y"}', "a key stands there twice: question, reply, reply"),
+        ('{"question": "b", "reply": "x", "reply": "y"}', "the key 'reply' stands twice in one object"),
         ('{"question": " ", "reply": "x"}', "question must be text, not ' '"),
         ('{"question": "b", "reply": 5}', "reply must be text or an object, not 5"),
         ('{"question": "a", "reply": "x"}', "the question 'a' has a reply already"),

@@ -87,7 +87,7 @@ def _read(reply: str) -> tuple[Judgement, str] | None:
     """Verdict and reason of a reply with exactly one object, of the schema; None for any other."""
     try:
         said = only_object(reply)
-    except (ValueError, RecursionError):
+    except ValueError:
         return None
     verdict: Judgement | None = next((known for known in get_args(Judgement) if known == said.get("verdict")), None)
     reason = said.get("reason")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from evidencedesk import retrieval
+from evidencedesk import retrieval, strict_json
 from evidencedesk.cli.printing import (
     print_answer,
     print_aside,
@@ -156,8 +155,8 @@ def _read_answer(file: str) -> str | dict[str, Any]:
     if not raw.lstrip().startswith("{"):
         return raw
     try:
-        found = json.loads(raw)
-    except (ValueError, RecursionError) as error:
+        found = strict_json.loads(raw)
+    except ValueError as error:
         raise ValueError(f"{file}: it begins like JSON, but is none: {error}") from error
     if not isinstance(found, dict):
         raise ValueError(f"{file}: an answer is a JSON object")

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+from evidencedesk import strict_json
 from evidencedesk.errors import ModelError
 from evidencedesk.records import ModelRequest
 
@@ -30,13 +31,16 @@ class RecordedReplies:
         neither, of an unknown or repeated key and of a question that came before; OSError when it cannot be opened.
         """
         path = Path(path)
+        data = path.read_bytes()
+        try:
+            text = data.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            number = data.count(b"\n", 0, error.start) + 1
+            raise ValueError(f"{path.name}, line {number}: {error}") from error
         replies: dict[str, str] = {}
-        # Only \n ends a line: JSON text may hold U+2028, at which splitlines would cut.
-        for number, line in enumerate(path.read_bytes().removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
-            if not line.strip():
-                continue
+        for number, line in strict_json.lines(text):
             try:
-                question, reply = _recorded(line.decode())
+                question, reply = _recorded(line)
                 if question in replies:
                     raise ValueError(f"the question {question!r} has a reply already")
             except ValueError as error:
@@ -54,12 +58,7 @@ class RecordedReplies:
 
 
 def _recorded(line: str) -> tuple[str, str]:
-    def distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:
-        if len(dict(pairs)) < len(pairs):
-            raise ValueError(f"a key stands there twice: {', '.join(key for key, _ in pairs)}")
-        return dict(pairs)
-
-    row = json.loads(line, object_pairs_hook=distinct)
+    row = strict_json.loads(line)
     if not isinstance(row, dict) or row.keys() != {"question", "reply"}:
         raise ValueError('a line must be {"question": ..., "reply": ...} and nothing else')
     question, reply = row["question"], row["reply"]
