@@ -5,23 +5,17 @@
 
 from __future__ import annotations
 
-import argparse
-import hashlib
-import json
-import os
-import platform
 import random
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from statistics import median
 from time import perf_counter
 
-from benchmarks.quality import rate
-from evidencedesk import Desk, __version__
+from benchmarks.common import circumstances, command, is_chosen_on, no_data, rate
+from evidencedesk import Desk, strict_json
 from evidencedesk.citations.comparing import held_against
 from evidencedesk.citations.reading import read
 from evidencedesk.citations.signals.words import lost_words, spare_words
@@ -49,8 +43,7 @@ class LabelledClaim:
 
     @property
     def half(self) -> str:
-        """`choosing` when the SHA-1 of the id is even: thresholds and rules were chosen on it."""
-        return HALVES[hashlib.sha1(self.id.encode()).digest()[-1] % 2]
+        return "choosing" if is_chosen_on(self.id) else "reported"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,16 +76,13 @@ class RememberingEmbedder(E5Embedder):
 def read_claims(path: Path) -> list[LabelledClaim]:
     """ValueError names the file and line that is no labelled claim."""
     found = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        if line.strip():
-            try:
-                row = json.loads(line)
-                evidence = tuple(row["evidence"])
-                found.append(
-                    LabelledClaim(row["id"], row["claim"], evidence, bool(row["supported"]), row.get("kind", ""))
-                )
-            except (ValueError, KeyError, TypeError) as error:
-                raise ValueError(f"{path.name}, line {number}: {error!r}") from error
+    for number, line in strict_json.lines(path.read_text(encoding="utf-8")):
+        try:
+            row = strict_json.loads(line)
+            evidence = tuple(row["evidence"])
+            found.append(LabelledClaim(row["id"], row["claim"], evidence, bool(row["supported"]), row.get("kind", "")))
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(f"{path.name}, line {number}: {error!r}") from error
     return found
 
 
@@ -239,9 +229,7 @@ def ways_of(name: str, with_e5: bool) -> Mapping[str, Way]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit code 0; 2 when the data is not there, is wrong, or an option is."""
-    beside = Path(__file__).resolve().parents[2] / "shared" / "evaldata"
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.claims", description=__doc__)
-    parser.add_argument("--data", type=Path, default=Path(os.environ.get("EVIDENCEDESK_EVALDATA") or beside))
+    parser = command("claims", __doc__)
     parser.add_argument("--sets", nargs="+", default=SETS, choices=SETS)
     parser.add_argument("--halves", nargs="+", default=HALVES, choices=HALVES)
     parser.add_argument("--no-e5", action="store_true", help="leave out the check with e5, which takes minutes")
@@ -252,13 +240,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         sets = {name: read_claims(options.data / "claims" / f"{name}.jsonl") for name in options.sets}
     except FileNotFoundError as error:
-        fix = "name the folder that holds claims/ with --data or EVIDENCEDESK_EVALDATA"
-        print(f"no data to measure on: {error.filename} is not there; {fix}", file=sys.stderr)
-        return 2
+        no_data(parser, f"{error.filename} is not there", "claims/")
     except ValueError as error:
-        print(error, file=sys.stderr)
-        return 2
-    print(f"{datetime.now(UTC):%Y-%m-%d}, evidencedesk {__version__}, Python {platform.python_version()}")
+        parser.error(str(error))
+    print(circumstances())
     if options.spare_words:
         halves = {name: [claim for claim in claims if claim.half == HALVES[0]] for name, claims in sets.items()}
         corpora = [options.data / name / "corpus" for name in ATTACKED]

@@ -6,25 +6,35 @@ for both halves; `../docs/decisions/guard.md` says what was chosen and why.
 
 from __future__ import annotations
 
-import argparse
-import hashlib
-import json
-import os
-import platform
 import sys
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from itertools import product
-from math import inf
+from math import inf, nan
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.quality import CHECKOUT, Case, desk_path, is_right_document, question_set, rate, read_cases
-from evidencedesk import Desk, EvidenceDeskError, __version__
+from benchmarks.common import (
+    CHECKOUT,
+    Case,
+    QuestionSet,
+    add_question_sets,
+    aligned,
+    chosen_sets,
+    circumstances,
+    command,
+    desks_in,
+    is_chosen_on,
+    is_right_document,
+    opened,
+    question_set,
+    rate,
+    read_cases,
+)
+from evidencedesk import Desk, EvidenceDeskError, load_rag_cases
 from evidencedesk.embeddings import E5Embedder, ToyEmbedder
+from evidencedesk.evaluation.metrics import auroc
 from evidencedesk.guard import CANDIDATES, KEYWORD_THRESHOLDS, assess
 from evidencedesk.records import Assessment, Hit, Mode, Thresholds
 
@@ -73,19 +83,13 @@ READINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question and its candidates. `kind`: answerable, unanswerable, or adversarial, which looks answerable."""
+    """A question and its candidates."""
 
     case: Case
-    kind: str
     hits: tuple[Hit, ...]
     right: tuple[bool, ...]
     """For each hit, whether its document is a right one."""
     error: str | None = None
-
-    @property
-    def chosen_on(self) -> bool:
-        """Whether it is in the half that values are chosen on: even SHA-1 of the id."""
-        return hashlib.sha1(self.case.id.encode()).digest()[-1] % 2 == 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +124,9 @@ def count(questions: Iterable[Asked], values: Thresholds) -> Counts:
     total = dict.fromkeys(Counts.__slots__, 0)
     for asked in questions:
         answered = assess(asked.hits, values).state == "ok"
-        total[asked.kind] += 1
-        if asked.kind != "answerable":
-            total[f"{asked.kind}_answered"] += answered
+        total[asked.case.kind] += 1
+        if asked.case.kind != "answerable":
+            total[f"{asked.case.kind}_answered"] += answered
         else:
             total["turned_away"] += not answered
             total["wrong_top"] += answered and not asked.right[0]
@@ -135,19 +139,21 @@ def mean_cost(sets: Mapping[str, Sequence[Asked]], values: Thresholds) -> float:
 
 
 def area_under_curve(higher: Sequence[float], lower: Sequence[float]) -> float:
-    """AUROC: the share of pairs in which the first is above, a tie counting half (Hanley and McNeil 1982)."""
-    a, b = np.asarray(higher)[:, None], np.asarray(lower)[None, :]
-    return float(np.mean((a > b) + 0.5 * (a == b))) if a.size and b.size else float("nan")
+    """AUROC: the share of pairs in which the first is above, a tie counting half; NaN when there is no pair."""
+    area = auroc([*higher, *lower], [True] * len(higher) + [False] * len(lower))
+    return nan if area is None else area
 
 
 def half(sets: Mapping[str, Sequence[Asked]], *, chosen_on: bool) -> dict[str, list[Asked]]:
-    return {name: [asked for asked in every if asked.chosen_on == chosen_on] for name, every in sets.items()}
+    return {
+        name: [asked for asked in every if is_chosen_on(asked.case.id) == chosen_on] for name, every in sets.items()
+    }
 
 
 # ---------------------------------------------------------------- asking
 
 
-def ask_all(desk: Desk, cases: Iterable[Case], kind_of: Callable[[Case], str], mode: Mode) -> list[Asked]:
+def ask_all(desk: Desk, cases: Iterable[Case], mode: Mode) -> list[Asked]:
     """Search once a case. An error is an outcome, so that no question can leave the denominator."""
     documents = {document.doc_id: document for document in desk.documents()}
     every = []
@@ -159,36 +165,13 @@ def ask_all(desk: Desk, cases: Iterable[Case], kind_of: Callable[[Case], str], m
         except Exception as error:  # noqa: BLE001
             problem = f"{type(error).__name__}: {error}"
         right = tuple(is_right_document(case, documents[hit.chunk.doc_id]) for hit in hits)
-        every.append(Asked(case, kind_of(case), hits, right, problem))
+        every.append(Asked(case, hits, right, problem))
     return every
 
 
-def opened(name: str, embedder: str, data: Path, cache: Path) -> Desk:
-    """The desk of a set as the quality benchmark makes it, from the cache or new."""
-    source = question_set(name, data)
-    desk = Desk.open(desk_path(cache, name, embedder, source.corpus), embedder=embedder)
-    report = desk.ingest(source.corpus, root=name)
-    if report.failed:
-        desk.close()
-        raise ValueError(f"{name}: {report.failed[0].path}: {report.failed[0].error}")
-    return desk
-
-
-def kinds(path: Path) -> dict[str, str]:
-    """Kind by case id."""
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
-    adversarial = {row["id"] for row in rows if "adversarial" in row.get("tags", ())}
-    return {
-        row["id"]: "answerable" if row["answerable"] else "adversarial" if row["id"] in adversarial else "unanswerable"
-        for row in rows
-    }
-
-
-def ask_set(name: str, reading: Reading, data: Path, cache: Path, limit: int | None) -> list[Asked]:
-    path = question_set(name, data).cases
-    kind_of = kinds(path)
-    with opened(name, reading.embedder, data, cache) as desk:
-        return ask_all(desk, read_cases(path)[:limit], lambda case: kind_of[case.id], reading.mode)
+def ask_set(source: QuestionSet, reading: Reading, cache: Path, limit: int | None) -> list[Asked]:
+    with opened(source, reading.embedder, cache) as desk:
+        return ask_all(desk, read_cases(source.cases)[:limit], reading.mode)
 
 
 def best_first(asked: Asked, values: Thresholds) -> Asked:
@@ -213,8 +196,9 @@ def ask_across(reading: Reading, data: Path, cache: Path, limit: int | None) -> 
     across: dict[str, list[Asked]] = {"unanswerable": []}
     for name, foreign in (("en_squad2", "bn_tydi"), ("bn_tydi", "en_squad2")):
         cases = read_cases(question_set(foreign, data).cases)[: min(60, limit or 60)]
-        with opened(name, reading.embedder, data, cache) as desk:
-            across["unanswerable"] += ask_all(desk, cases, lambda case: "unanswerable", reading.mode)
+        unanswerable = [replace(case, answerable=False, tags=()) for case in cases]
+        with opened(question_set(name, data), reading.embedder, cache) as desk:
+            across["unanswerable"] += ask_all(desk, unanswerable, reading.mode)
     # The demo corpus without its English twins, as the quality benchmark keeps it.
     source = question_set("cross_language_alone", data)
     with Desk.open(":memory:", embedder=reading.embedder) as desk:
@@ -222,22 +206,17 @@ def ask_across(reading: Reading, data: Path, cache: Path, limit: int | None) -> 
             if path.name not in source.leave_out:
                 desk.update_document(path)
         cases = [replace(case, lang=None) for case in read_cases(source.cases)[:limit]]
-        across["answerable"] = ask_all(desk, cases, lambda case: "answerable", reading.mode)
+        across["answerable"] = ask_all(desk, cases, reading.mode)
     return across
 
 
 # ---------------------------------------------------------------- printing
 
 
-def show(rows: Sequence[Sequence[str]]) -> str:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join("  " + "  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
-
-
 def group(asked: Asked) -> str:
     """Answerable questions by whether the first candidate's document is right; the others by kind."""
-    if asked.kind != "answerable":
-        return asked.kind
+    if asked.case.kind != "answerable":
+        return asked.case.kind
     return "right first" if asked.right[:1] == (True,) else "wrong first"
 
 
@@ -253,7 +232,7 @@ def distribution(sets: Mapping[str, Sequence[Asked]], values: Thresholds) -> str
                     for numbers in ([one.top for one in found], [one.margin for one in found])
                 ]
                 rows.append([name, kind, str(len(found)), *quantiles])
-    return show(rows)
+    return aligned(rows)
 
 
 def missing_scores(weight: float) -> Callable[[Asked, Thresholds], float]:
@@ -292,7 +271,7 @@ def separation(sets: Mapping[str, Sequence[Asked]], values: Thresholds) -> str:
         each = [f"{area_under_curve(answerable[key], unanswerable[key]):.3f}" for key in sets]
         across = float(np.mean(pairs)) if pairs else float("nan")
         rows.append([name, *each, f"{across:.3f}", f"{adversarial:.3f}", f"{first:.3f}"])
-    return show(rows)
+    return aligned(rows)
 
 
 def described(values: Thresholds) -> str:
@@ -338,15 +317,16 @@ def sweep(sets: Mapping[str, Sequence[Asked]], reading: Reading) -> str:
     for label, questions in (("chosen on", first), ("other", other)):
         ordered = {name: [best_first(asked, reading.built_in) for asked in every] for name, every in questions.items()}
         rows.append(["built in, the best of the three first", label, *summed(ordered, reading.built_in)])
-    return show(rows)
+    return aligned(rows)
 
 
 def by_set(sets: Mapping[str, Sequence[Asked]], values: Thresholds) -> str:
     rows = [["set", "half", *COLUMNS]]
-    for name, every in sets.items():
-        for label, chosen_on in (("chosen on", True), ("other", False)):
-            rows.append([name, label, *figures(count([a for a in every if a.chosen_on == chosen_on], values))])
-    return show(rows)
+    first, other = half(sets, chosen_on=True), half(sets, chosen_on=False)
+    for name in sets:
+        for label, questions in (("chosen on", first[name]), ("other", other[name])):
+            rows.append([name, label, *figures(count(questions, values))])
+    return aligned(rows)
 
 
 def across_languages(across: Mapping[str, Sequence[Asked]], built_in: Thresholds) -> str:
@@ -367,53 +347,40 @@ def across_languages(across: Mapping[str, Sequence[Asked]], built_in: Thresholds
         away = f"{states.count('weak')}, {states.count('ambiguous')}"
         found = [rate(right, len(asked)), str(len(passed) - right), away]
         rows.append([title, *found, rate(others.count("ok"), len(others))])
-    return show(rows)
+    return aligned(rows)
 
 
 def demo(reading: Reading, data: Path, cache: Path) -> str:
     """The state of each question of the demo corpus, which nothing was chosen on."""
     rows = [["question", "first", "cosine", "top", "margin", "state"]]
-    with opened("cross_language", reading.embedder, data, cache) as desk:  # whose documents are the demo corpus
-        for line in DEMO.read_text(encoding="utf-8").splitlines():
-            case = json.loads(line)
-            hits = desk.search(case["question"], k=CANDIDATES, mode=reading.mode).hits
+    with opened(question_set("cross_language", data), reading.embedder, cache) as desk:  # documents: the demo corpus
+        for case in load_rag_cases(DEMO):
+            hits = desk.search(case.question, k=CANDIDATES, mode=reading.mode).hits
             found: Assessment = assess(hits, reading.built_in)
-            name = f"{case['question']} ({'' if case['answerable'] else 'un'}answerable)"
+            name = f"{case.question} ({'' if case.answerable else 'un'}answerable)"
             first = hits[0].chunk.id if hits else "-"
             cosine = f"{hits[0].cosine:.3f}" if hits and hits[0].cosine is not None else "-"
             rows.append([name, first, cosine, f"{found.top:.3f}", f"{found.margin:.3f}", found.state])
-    return show(rows)
+    return aligned(rows)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit code 0; 1 when a question or a set went wrong; 2 when the data is not there or an option is wrong."""
-    beside = Path(__file__).resolve().parents[2] / "shared" / "evaldata"
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.guard", description=__doc__)
-    parser.add_argument("--data", type=Path, default=Path(os.environ.get("EVIDENCEDESK_EVALDATA") or beside))
-    parser.add_argument("--sets", nargs="+", default=SETS, help=f"default: {' '.join(SETS)}")
+    parser = command("guard", __doc__)
+    add_question_sets(parser, SETS)
     parser.add_argument("--readings", nargs="+", default=tuple(READINGS), choices=tuple(READINGS))
-    parser.add_argument("--limit", type=int, help="take only this many questions of each set")
-    parser.add_argument("--cache", type=Path, help="the desks of benchmarks.quality: keep or find them in this folder")
     options = parser.parse_args(arguments)
-    if options.limit is not None and options.limit < 1:
-        parser.error("--limit must be at least 1")
-    if absent := [name for name in options.sets if not question_set(name, options.data).cases.is_file()]:
-        fix = "name the folder that holds the sets with --data or EVIDENCEDESK_EVALDATA"
-        print(f"no data to measure on: {options.data} has no {', '.join(absent)}; {fix}", file=sys.stderr)
-        return 2
-    facts = f"{datetime.now(UTC):%Y-%m-%d}, evidencedesk {__version__}, Python {platform.python_version()}"
-    print(f"{facts}, {platform.system()} {platform.machine()}")
+    chosen = chosen_sets(parser, options)
+    print(circumstances())
     wrong = 0
-    with tempfile.TemporaryDirectory() as temporary:
-        cache = options.cache or Path(temporary)
-        cache.mkdir(parents=True, exist_ok=True)
+    with desks_in(options.cache) as cache:
         for reading in map(READINGS.__getitem__, options.readings):
             sets: dict[str, list[Asked]] = {}
-            for name in options.sets:
+            for source in chosen:
                 try:
-                    sets[name] = ask_set(name, reading, options.data, cache, options.limit)
+                    sets[source.name] = ask_set(source, reading, cache, options.limit)
                 except (EvidenceDeskError, ValueError) as error:
-                    print(f"{name}: ERROR, not measured: {error}\n", file=sys.stderr)
+                    print(f"{source.name}: ERROR, not measured: {error}\n", file=sys.stderr)
                     wrong += 1
             print(f"\n{reading.name}: {described(reading.built_in)}\n")
             parts = [distribution(sets, reading.built_in), separation(sets, reading.built_in)]

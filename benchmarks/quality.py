@@ -5,11 +5,7 @@
 
 from __future__ import annotations
 
-import argparse
-import hashlib
 import json
-import os
-import platform
 import shutil
 import sys
 import tempfile
@@ -18,25 +14,33 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, date, datetime, time
 from math import log2
 from pathlib import Path
-from statistics import NormalDist, median
+from statistics import median
 from time import perf_counter
 
 import bm25s
 
-from evidencedesk import Desk, DocumentSummary, EvidenceDeskError, __version__
-from evidencedesk.chunking import CHUNKER_VERSION, DEFAULT_CHUNK_CHARS
-from evidencedesk.embeddings import resolve
+from benchmarks.common import (
+    Case,
+    QuestionSet,
+    add_question_sets,
+    aligned,
+    chosen_sets,
+    circumstances,
+    command,
+    desk_path,
+    desks_in,
+    is_right_document,
+    is_right_passage,
+    rate,
+    read_cases,
+)
+from evidencedesk import Desk, DocumentSummary, EvidenceDeskError
 from evidencedesk.records import Chunk, Mode
 from evidencedesk.retrieval import Fusion
-from evidencedesk.text import TEXT_VERSION
 from evidencedesk.versions import version_sort_key
 
 DEPTH = 10
 """Hits asked of each search; a right one below them counts as not found."""
-CHECKOUT = Path(__file__).resolve().parents[1]
-CROSS_LANGUAGE = CHECKOUT / "benchmarks" / "data" / "cross_language.jsonl"
-ENGLISH_TWINS = ("kc-returns-v2.md", "kc-returns-v3.md", "kc-shipping-v1.md")
-"""The files of the demo corpus that say in English what its Bangla documents say."""
 SETS = ("ver_policies", "en_squad2", "bn_tydi", "en_covidqa", "cross_language", "cross_language_alone")
 MODES: Mapping[str, tuple[Mode, Fusion]] = {
     "keyword": ("keyword", "weighted"),
@@ -45,34 +49,6 @@ MODES: Mapping[str, tuple[Mode, Fusion]] = {
     "hybrid rrf": ("hybrid", "rrf"),
 }
 BASELINE = "bm25s lucene"
-
-
-@dataclass(frozen=True, slots=True)
-class QuestionSet:
-    """Where questions and documents are. Files that are left out take the cases' `lang` with them."""
-
-    name: str
-    cases: Path
-    corpus: Path
-    leave_out: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """A question and what would be right; without `versions` any version is. `as_of`: ISO date, None is now.
-
-    `lang`: only documents in this language are searched.
-    """
-
-    id: str
-    question: str
-    answerable: bool = True
-    expected: tuple[str, ...] = ()
-    also_acceptable: tuple[str, ...] = ()
-    versions: tuple[str, ...] = ()
-    phrases: tuple[str, ...] = ()
-    as_of: str | None = None
-    lang: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,39 +107,7 @@ def mean_discounted_gain(ranks: Sequence[int | None]) -> float:
     return sum(1 / log2(1 + rank) for rank in ranks if rank is not None) / len(ranks)
 
 
-def wilson(successes: int, total: int, confidence: float = 0.95) -> tuple[float, float]:
-    """Score interval of a proportion, in 0..1 (Wilson 1927). ValueError when it is no proportion."""
-    if not 0 <= successes <= total or total < 1:
-        raise ValueError(f"{successes} of {total} is no proportion")
-    z = NormalDist().inv_cdf((1 + confidence) / 2)
-    share, scale = successes / total, 1 + z * z / total
-    middle = (share + z * z / (2 * total)) / scale
-    half = z * (share * (1 - share) / total + (z / (2 * total)) ** 2) ** 0.5 / scale
-    # Exact at the edges, where the difference would leave a rounding error.
-    return (middle - half if successes else 0.0), (middle + half if successes < total else 1.0)
-
-
-def rate(successes: int, total: int) -> str:
-    low, high = wilson(successes, total)
-    return f"{successes} of {total}  {successes / total:.3f} [{low:.3f}, {high:.3f}]"
-
-
-# ---------------------------------------------------------------- what is right
-
-
-def squashed(text: str) -> str:
-    return " ".join(text.split()).casefold()
-
-
-def is_right_document(case: Case, document: DocumentSummary) -> bool:
-    names = {document.doc_id, document.family}
-    if not names.isdisjoint(case.also_acceptable):
-        return True  # the expected version is one of the expected family and says nothing about this one
-    return not names.isdisjoint(case.expected) and (not case.versions or document.version in case.versions)
-
-
-def is_right_passage(case: Case, document: DocumentSummary, text: str) -> bool:
-    return is_right_document(case, document) and any(squashed(phrase) in squashed(text) for phrase in case.phrases)
+# ---------------------------------------------------------------- running
 
 
 def in_force(documents: Iterable[DocumentSummary], at: datetime) -> set[str]:
@@ -171,34 +115,6 @@ def in_force(documents: Iterable[DocumentSummary], at: datetime) -> set[str]:
     valid = [d for d in documents if d.valid_from <= at and (d.valid_to is None or at < d.valid_to)]
     valid.sort(key=lambda d: version_sort_key(d.version))
     return set({(d.family, d.lang): d.doc_id for d in valid}.values())
-
-
-# ---------------------------------------------------------------- running
-
-
-def read_cases(path: Path) -> list[Case]:
-    """The cases of a set. ValueError names the line that is none."""
-    cases = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), 1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-            case = Case(
-                row["id"],
-                row["question"],
-                row["answerable"],
-                tuple(row["expected_doc_ids"]),
-                tuple(row.get("also_acceptable_doc_ids", ())),
-                tuple(row.get("expected_versions", ())),
-                tuple(row["must_cite"]),
-                row.get("as_of"),
-                row.get("lang"),
-            )
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"{path.name}, line {number}: {error!r}") from error
-        cases.append(case)
-    return cases
 
 
 Finder = Callable[[Case, set[str]], list[Chunk]]
@@ -269,23 +185,6 @@ def ask(desk: Desk, documents: Mapping[str, DocumentSummary], case: Case, find: 
         return Outcome(case.id, error=f"{type(error).__name__}: {error}")
 
 
-def desk_path(cache: Path, name: str, embedder: str, corpus: Path) -> Path:
-    """Where the desk of just these files, read, cut and embedded in just this way, is kept."""
-    made_by = f"{TEXT_VERSION} {CHUNKER_VERSION} {DEFAULT_CHUNK_CHARS} {getattr(resolve(embedder), 'fingerprint', '')}"
-    digest = hashlib.blake2b(made_by.encode(), digest_size=6)
-    for file in sorted(path for path in corpus.rglob("*") if path.is_file()):
-        digest.update(f"\0{file.relative_to(corpus).as_posix()}\0".encode() + file.read_bytes())
-    return cache / f"{name}-{embedder}-{digest.hexdigest()}.db"
-
-
-def question_set(name: str, data: Path) -> QuestionSet:
-    if name == "cross_language":
-        return QuestionSet(name, CROSS_LANGUAGE, CHECKOUT / "corpus")
-    if name == "cross_language_alone":
-        return QuestionSet(name, CROSS_LANGUAGE, CHECKOUT / "corpus", ENGLISH_TWINS)
-    return QuestionSet(name, data / name / "cases.jsonl", data / name / "corpus")
-
-
 def measure(source: QuestionSet, embedders: Sequence[str], cache: Path, limit: int | None = None) -> Measured:
     """Ask the cases of one set in every mode of every embedder; the legs without one only once."""
     cases = read_cases(source.cases)
@@ -334,8 +233,7 @@ def table(title: str, ranks_of: Mapping[tuple[str, str], Sequence[int | None]]) 
             means = f"{mean_reciprocal_rank(ranks):.3f}  {mean_discounted_gain(ranks):.3f}"
             means = f"{found_within(ranks, DEPTH)} of {n}  {means}"
         rows.append([*names, *recalls, means])
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join("  " + "   ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+    return aligned(rows)
 
 
 def describe(measured: Measured) -> tuple[str, int]:
@@ -370,29 +268,16 @@ def describe(measured: Measured) -> tuple[str, int]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit code 0; 1 when a case, a file or a hit went wrong; 2 when the data is not there or an option is wrong."""
-    beside = Path(__file__).resolve().parents[2] / "shared" / "evaldata"
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.quality", description=__doc__)
-    parser.add_argument("--data", type=Path, default=Path(os.environ.get("EVIDENCEDESK_EVALDATA") or beside))
-    parser.add_argument("--sets", nargs="+", default=SETS, help=f"default: {' '.join(SETS)}")
+    parser = command("quality", __doc__)
+    add_question_sets(parser, SETS)
     parser.add_argument("--embedders", nargs="+", default=("toy", "e5"), choices=("toy", "e5"))
-    parser.add_argument("--limit", type=int, help="take only this many cases of each set")
-    parser.add_argument("--cache", type=Path, help="keep the desks in this folder, so that the next run embeds nothing")
     parser.add_argument("--json", type=Path, help="write each search, its hits and its ranks to this file")
     options = parser.parse_args(arguments)
-    if options.limit is not None and options.limit < 1:
-        parser.error("--limit must be at least 1")
-    sets = [question_set(name, options.data) for name in options.sets]
-    if absent := [source.name for source in sets if not source.cases.is_file()]:
-        fix = "name the folder that holds the sets with --data or EVIDENCEDESK_EVALDATA"
-        print(f"no data to measure on: {options.data} has no {', '.join(absent)}; {fix}", file=sys.stderr)
-        return 2
-    facts = f"{datetime.now(UTC):%Y-%m-%d}, evidencedesk {__version__}, Python {platform.python_version()}"
-    facts += f", {platform.system()} {platform.machine()}, {os.cpu_count()} CPUs"
+    sets = chosen_sets(parser, options)
+    facts = circumstances()
     print(facts, end="\n\n")
     results, wrong = [], 0
-    with tempfile.TemporaryDirectory() as temporary:
-        cache = options.cache or Path(temporary)
-        cache.mkdir(parents=True, exist_ok=True)
+    with desks_in(options.cache) as cache:
         for source in sets:
             try:
                 measured = measure(source, options.embedders, cache, options.limit)

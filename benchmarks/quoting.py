@@ -9,19 +9,28 @@ With --choices also what else could have been chosen: each part of the score lef
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha1
 from pathlib import Path
 from unittest.mock import patch
 
-from benchmarks.quality import Case, desk_path, is_right_passage, question_set, rate, read_cases, squashed
-from evidencedesk import Desk, EvidenceDeskError
+from benchmarks.common import (
+    Case,
+    QuestionSet,
+    add_question_sets,
+    chosen_sets,
+    command,
+    desks_in,
+    is_chosen_on,
+    is_right_passage,
+    opened,
+    rate,
+    read_cases,
+    squashed,
+)
+from evidencedesk import EvidenceDeskError
 from evidencedesk.llm import LLMClient, QuotingAnswerer, quoting
 from evidencedesk.records import ModelRequest, NumberedPassage
 from evidencedesk.text import sentences, tokens
@@ -89,19 +98,15 @@ class Asked:
 
 
 def in_half(case_id: str, half: str) -> bool:
-    is_even = int(sha1(case_id.encode(), usedforsecurity=False).hexdigest(), 16) % 2 == 0
-    return half == "all" or is_even == (half == "even")
+    return half == "all" or is_chosen_on(case_id) == (half == "even")
 
 
-def requests(name: str, data: Path, cache: Path, embedder: str, half: str) -> list[Asked]:
+def requests(source: QuestionSet, cache: Path, embedder: str, half: str, limit: int | None) -> list[Asked]:
     """Search for every case of a half. An error of search or ingest is raised: no case may leave the denominator."""
-    source = question_set(name, data)
     asked = []
-    with Desk.open(desk_path(cache, name, embedder, source.corpus), embedder=embedder) as desk:
-        if failed := desk.ingest(source.corpus, root=name).failed:
-            raise ValueError(f"{failed[0].path}: {failed[0].error}")
+    with opened(source, embedder, cache) as desk:
         documents = {document.doc_id: document for document in desk.documents()}
-        for case in (case for case in read_cases(source.cases) if in_half(case.id, half)):
+        for case in [case for case in read_cases(source.cases) if in_half(case.id, half)][:limit]:
             hits = desk.search(case.question, k=PASSAGES, as_of=case.as_of)
             passages = tuple(NumberedPassage(n, hit.label, hit.chunk) for n, hit in enumerate(hits, 1))
             found = [hit.chunk for hit in hits]
@@ -160,30 +165,22 @@ def choices(asked: Sequence[Asked]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit code 0; 1 when a set could not be measured; 2 when the data is not there or an option is wrong."""
-    beside = Path(__file__).resolve().parents[2] / "shared" / "evaldata"
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.quoting", description=__doc__)
-    parser.add_argument("--data", type=Path, default=Path(os.environ.get("EVIDENCEDESK_EVALDATA") or beside))
-    parser.add_argument("--sets", nargs="+", default=SETS, choices=SETS)
+    parser = command("quoting", __doc__)
+    add_question_sets(parser, SETS)
     parser.add_argument("--embedder", default="e5", choices=("toy", "e5"))
     parser.add_argument("--half", default="odd", choices=("odd", "even", "all"))
     parser.add_argument("--choices", action="store_true", help="also with parts of the score left out and other floors")
-    parser.add_argument("--cache", type=Path, help="keep the desks in this folder, so that the next run embeds nothing")
     options = parser.parse_args(arguments)
-    if absent := [name for name in options.sets if not question_set(name, options.data).cases.is_file()]:
-        fix = "name the folder that holds the sets with --data or EVIDENCEDESK_EVALDATA"
-        print(f"no data to measure on: {options.data} has no {', '.join(absent)}; {fix}", file=sys.stderr)
-        return 2
+    chosen = chosen_sets(parser, options)
     print(f"{options.half} half, {options.embedder}, the {PASSAGES} best passages of each question", end="\n\n")
     problems = 0
-    with tempfile.TemporaryDirectory() as temporary:
-        cache = options.cache or Path(temporary)
-        cache.mkdir(parents=True, exist_ok=True)
-        for name in options.sets:
+    with desks_in(options.cache) as cache:
+        for source in chosen:
             try:
-                asked = requests(name, options.data, cache, options.embedder, options.half)
-                print(table(name, asked), *([choices(asked)] if options.choices else []), sep="\n", flush=True)
+                asked = requests(source, cache, options.embedder, options.half, options.limit)
+                print(table(source.name, asked), *([choices(asked)] if options.choices else []), sep="\n", flush=True)
             except (EvidenceDeskError, ValueError) as error:
-                print(f"{name}: ERROR, not measured: {error}\n", file=sys.stderr)
+                print(f"{source.name}: ERROR, not measured: {error}\n", file=sys.stderr)
                 problems += 1
     return 1 if problems else 0
 

@@ -6,21 +6,26 @@ own `calibrate`; `../docs/decisions/calibration.md` says what was found.
 
 from __future__ import annotations
 
-import argparse
-import os
-import platform
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from math import sqrt
 from pathlib import Path
 from statistics import NormalDist, fmean
 
-from benchmarks.guard import kinds, opened, show
-from benchmarks.quality import question_set, read_cases
-from evidencedesk import EvidenceDeskError, RagCase, RecordedReplies, __version__
+from benchmarks.common import (
+    Case,
+    QuestionSet,
+    add_question_sets,
+    aligned,
+    chosen_sets,
+    circumstances,
+    command,
+    desks_in,
+    opened,
+    read_cases,
+)
+from evidencedesk import EvidenceDeskError, RagCase, RecordedReplies
 from evidencedesk.embeddings import E5Embedder, ToyEmbedder
 from evidencedesk.evaluation import Rate, aurc, auroc, fit_logistic, folds_of, risk_coverage, threshold_for
 from evidencedesk.evaluation.calibration import calibrate, filled, fitted, unseen_probabilities
@@ -74,29 +79,26 @@ def read(asked: Asked) -> list[dict[GuardSignal, float | None]]:
 # ---------------------------------------------------------------- asking
 
 
-def rag_cases(path: Path) -> list[RagCase]:
-    """The cases of a set as the product reads cases. At one instant one version is in force, so a family says which."""
-    return [
-        RagCase(
-            id=case.id,
-            question=case.question,
-            answerable=case.answerable,
-            expected_doc_ids=tuple(dict.fromkeys((*case.expected, *case.also_acceptable))) if case.answerable else (),
-            as_of=case.as_of,
-        )
-        for case in read_cases(path)
-    ]
+def rag_case(case: Case) -> RagCase:
+    """A case as the product reads cases. At one instant one version is in force, so a family says which."""
+    return RagCase(
+        id=case.id,
+        question=case.question,
+        answerable=case.answerable,
+        expected_doc_ids=tuple(dict.fromkeys((*case.expected, *case.also_acceptable))) if case.answerable else (),
+        as_of=case.as_of,
+    )
 
 
-def ask_set(name: str, embedder: str, data: Path, cache: Path, limit: int | None) -> Asked:
+def ask_set(source: QuestionSet, embedder: str, cache: Path, limit: int | None) -> Asked:
     """Every case asked once. No model answers: what the guard says is decided before one would be called."""
-    path = question_set(name, data).cases
-    kind_of = kinds(path)
-    with opened(name, embedder, data, cache) as desk:
-        report = desk.evaluate(rag_cases(path)[:limit], llm=RecordedReplies({}), store=False)
+    cases = read_cases(source.cases)[:limit]
+    with opened(source, embedder, cache) as desk:
+        report = desk.evaluate(map(rag_case, cases), llm=RecordedReplies({}), store=False)
     if failed := [result for result in report.cases if result.outcome == "error"]:
-        raise ValueError(f"{name}: {len(failed)} cases failed, such as {failed[0].case_id}: {failed[0].error}")
-    apart = tuple(result for result in report.cases if kind_of[result.case_id] == "adversarial")
+        raise ValueError(f"{len(failed)} cases failed, such as {failed[0].case_id}: {failed[0].error}")
+    adversarial = {case.id for case in cases if case.kind == "adversarial"}
+    apart = tuple(result for result in report.cases if result.case_id in adversarial)
     return Asked(replace(report, cases=tuple(result for result in report.cases if result not in apart)), apart)
 
 
@@ -210,7 +212,7 @@ def counts(sets: Mapping[str, Asked]) -> str:
         right, answerable = sum(map(should_pass, cases)), sum(result.answerable for result in cases)
         figures = [len(cases), right, answerable - right, len(cases) - answerable, len(cases) - len(asked.judged)]
         rows.append([name, *map(str, figures), str(len(asked.adversarial))])
-    return show(rows)
+    return aligned(rows)
 
 
 def areas(sets: Mapping[str, Asked], built_in: Thresholds | None) -> str:
@@ -229,7 +231,7 @@ def areas(sets: Mapping[str, Asked], built_in: Thresholds | None) -> str:
     for left_out in SIGNALS:
         names = [name for name in SIGNALS if name != left_out]
         rows.append([f"    without {left_out}", *(ablated(asked, names) for asked in sets.values())])
-    return show(rows)
+    return aligned(rows)
 
 
 def coverage(sets: Mapping[str, Asked], built_in: Thresholds | None) -> str:
@@ -245,7 +247,7 @@ def coverage(sets: Mapping[str, Asked], built_in: Thresholds | None) -> str:
         for title, found in scores.items():
             curve = f"{aurc(found, [not each for each in right]):.3f} ({least:.3f})"
             rows.append([name, title, str(covered(found, right, of)), str(promised(found, right, of)), curve])
-    return show(rows)
+    return aligned(rows)
 
 
 def unseen(sets: Mapping[str, Asked]) -> str:
@@ -257,7 +259,7 @@ def unseen(sets: Mapping[str, Asked]) -> str:
         passed = sum(assess(tuple(r.candidates or ()), fitted).state == "ok" for r in asked.adversarial)
         adversarial = str(Rate(passed, len(asked.adversarial))) if asked.adversarial else "-"
         rows.append([name, str(answered), str(wrong), f"{promises} of {of}", adversarial])
-    return show(rows)
+    return aligned(rows)
 
 
 def across(sets: Mapping[str, Asked]) -> str:
@@ -268,7 +270,7 @@ def across(sets: Mapping[str, Asked]) -> str:
         judged = [[probability(guard, signals) for signals in read(other)] for other in sets.values()]
         figures = [f"{auroc(found, labels(other)):.3f}" for found, other in zip(judged, sets.values(), strict=True)]
         rows.append([name, *figures])
-    return show(rows)
+    return aligned(rows)
 
 
 def weights(sets: Mapping[str, Asked]) -> str:
@@ -301,38 +303,24 @@ def adversarial(sets: Mapping[str, Asked]) -> str:
         alone = area([score for score, _ in pairs], [is_right for _, is_right in pairs])
         curve = f"{aurc(scores, [not each for each in right]):.3f}"
         rows.append([name, area(scores, right), alone, curve, str(promised(scores, right, len(whole.report.cases)))])
-    return show(rows)
+    return aligned(rows)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit code 0; 1 when a set could not be measured; 2 when the data is not there or an option is wrong."""
-    beside = Path(__file__).resolve().parents[2] / "shared" / "evaldata"
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.trust", description=__doc__)
-    parser.add_argument("--data", type=Path, default=Path(os.environ.get("EVIDENCEDESK_EVALDATA") or beside))
-    parser.add_argument("--sets", nargs="+", default=SETS, help=f"default: {' '.join(SETS)}")
+    parser = command("trust", __doc__)
+    add_question_sets(parser, SETS)
     parser.add_argument("--embedder", default="e5", choices=tuple(BUILT_IN))
-    parser.add_argument("--limit", type=int, help="take only this many questions of each set")
-    parser.add_argument("--cache", type=Path, help="the desks of benchmarks.quality: keep or find them in this folder")
     options = parser.parse_args(arguments)
-    if options.limit is not None and options.limit < 1:
-        parser.error("--limit must be at least 1")
-    if absent := [name for name in options.sets if not question_set(name, options.data).cases.is_file()]:
-        fix = "name the folder that holds the sets with --data or EVIDENCEDESK_EVALDATA"
-        print(f"no data to measure on: {options.data} has no {', '.join(absent)}; {fix}", file=sys.stderr)
-        return 2
-    print(
-        f"{datetime.now(UTC):%Y-%m-%d}, evidencedesk {__version__}, Python {platform.python_version()}, "
-        f"{platform.system()} {platform.machine()}; embedder: {options.embedder}\n"
-    )
+    chosen = chosen_sets(parser, options)
+    print(f"{circumstances()}; embedder: {options.embedder}\n")
     sets: dict[str, Asked] = {}
-    with tempfile.TemporaryDirectory() as temporary:
-        cache = options.cache or Path(temporary)
-        cache.mkdir(parents=True, exist_ok=True)
-        for name in options.sets:
+    with desks_in(options.cache) as cache:
+        for source in chosen:
             try:
-                sets[name] = ask_set(name, options.embedder, options.data, cache, options.limit)
+                sets[source.name] = ask_set(source, options.embedder, cache, options.limit)
             except (EvidenceDeskError, ValueError) as error:
-                print(f"{name}: ERROR, not measured: {error}\n", file=sys.stderr)
+                print(f"{source.name}: ERROR, not measured: {error}\n", file=sys.stderr)
     if not sets:
         return 1
     every = sets | {TOGETHER: together(sets)} if len(sets) > 1 else sets

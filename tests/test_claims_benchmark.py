@@ -40,9 +40,7 @@ def test_one_kind_alone_has_no_balanced_accuracy() -> None:
 
 
 def test_a_claim_belongs_to_one_half_for_ever() -> None:
-    """The SHA-1 of "a" is even, that of "e" odd."""
-    assert [make_claim(id=name).half for name in ("a", "e")] == ["choosing", "reported"]
-    assert {make_claim(id=str(number)).half for number in range(20)} == set(claims.HALVES)
+    assert [make_claim(id=name).half for name in ("a", "e")] == list(claims.HALVES)
 
 
 def test_the_ablation_accepts_what_only_one_signal_turned_away() -> None:
@@ -79,12 +77,14 @@ def test_a_run_prints_each_way_for_each_half(tmp_path: Path, capsys: pytest.Capt
 
 
 def test_a_line_that_is_no_claim_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert claims.main(["--data", str(write_set(tmp_path, '{"id": "x"}')), "--sets", "policy"]) == 2
+    with pytest.raises(SystemExit, match="2"):
+        claims.main(["--data", str(write_set(tmp_path, '{"id": "x"}')), "--sets", "policy"])
     assert "policy.jsonl, line 1: KeyError('evidence')" in capsys.readouterr().err
 
 
 def test_absent_data_is_said_with_what_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert claims.main(["--data", str(tmp_path), "--sets", "policy"]) == 2
+    with pytest.raises(SystemExit, match="2"):
+        claims.main(["--data", str(tmp_path), "--sets", "policy"])
     assert "policy.jsonl is not there; name the folder" in capsys.readouterr().err
 
 

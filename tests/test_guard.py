@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import evidencedesk
 from benchmarks import guard as benchmark
-from benchmarks.quality import Case
+from benchmarks.common import Case
 from evidencedesk import Desk
 from evidencedesk.embeddings import E5Embedder, ToyEmbedder
 from evidencedesk.guard import KEYWORD_THRESHOLDS, assess, explain, kept
@@ -271,9 +271,9 @@ def test_the_demo_corpus_by_keyword(demo: Desk, question: str, expected: str) ->
 # ---------------------------------------------------------------- the benchmark
 
 
-def make_asked(*cosines: float, kind: str = "answerable", right: bool = True, **given: object) -> benchmark.Asked:
+def make_asked(*cosines: float, right: bool = True, **given: object) -> benchmark.Asked:
     found = tuple(make_hit(cosine, f"doc{place}-v1") for place, cosine in enumerate(cosines))
-    return benchmark.Asked(Case(**{"id": "q", "question": "?", **given}), kind, found, (right,) * len(found))
+    return benchmark.Asked(Case(**{"id": "q", "question": "?", **given}), found, (right,) * len(found))
 
 
 def test_every_question_is_counted_once_and_one_without_hits_is_turned_away() -> None:
@@ -282,9 +282,9 @@ def test_every_question_is_counted_once_and_one_without_hits_is_turned_away() ->
         make_asked(0.9, right=False),
         make_asked(0.1),
         make_asked(),
-        make_asked(0.9, kind="unanswerable"),
-        make_asked(0.1, kind="unanswerable"),
-        make_asked(0.9, kind="adversarial"),
+        make_asked(0.9, answerable=False),
+        make_asked(0.1, answerable=False),
+        make_asked(0.9, answerable=False, tags=("adversarial",)),
     ]
     assert benchmark.count(questions, VALUES) == benchmark.Counts(
         unanswerable=2, unanswerable_answered=1, adversarial=1, adversarial_answered=1,
@@ -317,11 +317,12 @@ def test_the_two_halves_are_disjoint_and_together_everything() -> None:
 
 def test_a_search_that_fails_stays_in_the_denominator() -> None:
     with open_desk() as desk:
-        asked = benchmark.ask_all(desk, [Case("q", "red?", as_of="no date")], lambda case: "answerable", "keyword")
+        asked = benchmark.ask_all(desk, [Case("q", "red?", as_of="no date")], "keyword")
     assert asked[0].error is not None
     assert benchmark.count(asked, SHARES).turned_away == 1
 
 
 def test_the_benchmark_without_its_data_says_where_it_looked(tmp_path: Path, capsys) -> None:
-    assert benchmark.main(["--data", str(tmp_path)]) == 2
+    with pytest.raises(SystemExit, match="2"):
+        benchmark.main(["--data", str(tmp_path)])
     assert str(tmp_path) in capsys.readouterr().err

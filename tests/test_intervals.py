@@ -40,6 +40,14 @@ def test_wilson_gives_the_figures_of_hand_calculation():
     assert wilson(13, 13) == near(0.7719, 1.0)
 
 
+@pytest.mark.parametrize(
+    ("count", "of", "low", "high"), [(81, 263, 0.2553, 0.3662), (15, 148, 0.0624, 0.1605), (1, 29, 0.0061, 0.1718)]
+)
+def test_wilson_gives_the_published_figures(count, of, low, high):
+    """R. G. Newcombe, Two-sided confidence intervals for the single proportion (1998), table I, method 3."""
+    assert wilson(count, of) == near(low, high)
+
+
 def test_wilson_at_another_confidence_is_narrower_or_wider():
     assert wilson(8, 10, 0.9) == near(0.5408, 0.9314)
 

@@ -597,7 +597,7 @@ def test_whatever_the_text_what_is_quoted_stands_in_it_in_whole_sentences(text, 
 
 def test_the_benchmark_counts_a_quotation_that_holds_the_phrase_and_keeps_every_question():
     pytest.importorskip("bm25s")
-    from benchmarks.quality import Case
+    from benchmarks.common import Case
     from benchmarks.quoting import Asked, Counts, FirstSentence, PlainOverlap, count, in_half
 
     def asked(question: str, phrase: str = "", **case: object) -> Asked:

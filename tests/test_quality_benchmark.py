@@ -14,10 +14,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks import quality
-from benchmarks.quality import Case, first_rank, found_within, in_force, is_right_document, is_right_passage
+from benchmarks.common import (
+    CHECKOUT,
+    CROSS_LANGUAGE,
+    Case,
+    is_chosen_on,
+    is_right_document,
+    is_right_passage,
+    question_set,
+    rate,
+    read_cases,
+    squashed,
+)
+from benchmarks.quality import first_rank, found_within, in_force
 from evidencedesk import Desk, DocumentSummary
 
-CHECKOUT = Path(__file__).resolve().parent.parent
 EVALDATA = Path(os.environ.get("EVIDENCEDESK_EVALDATA") or CHECKOUT.parent / "shared" / "evaldata")
 
 
@@ -61,37 +72,14 @@ def test_ndcg_lies_between_mrr_and_what_was_found(ranks: list[int | None]) -> No
     assert quality.mean_discounted_gain(ranks) <= found + 1e-12
 
 
-@pytest.mark.parametrize(
-    ("successes", "total", "low", "high"),
-    [
-        (8, 10, 0.4902, 0.9433),
-        (0, 10, 0.0, 0.2775),
-        (10, 10, 0.7225, 1.0),
-        (81, 263, 0.2553, 0.3662),  # Newcombe 1998, table I, method 3
-        (15, 148, 0.0624, 0.1605),  # the same
-        (1, 29, 0.0061, 0.1718),  # the same
-    ],
-)
-def test_wilson_gives_published_intervals(successes: int, total: int, low: float, high: float) -> None:
-    assert quality.wilson(successes, total) == pytest.approx((low, high), abs=5e-5)
-
-
-@given(st.integers(1, 500).flatmap(lambda total: st.tuples(st.integers(0, total), st.just(total))))
-def test_wilson_holds_the_share_and_mirrors_with_it(counts: tuple[int, int]) -> None:
-    successes, total = counts
-    low, high = quality.wilson(successes, total)
-    assert 0 <= low <= successes / total <= high <= 1
-    assert quality.wilson(total - successes, total) == pytest.approx((1 - high, 1 - low), abs=1e-12)
-
-
-@pytest.mark.parametrize(("successes", "total"), [(1, 0), (0, 0), (3, 2), (-1, 2)])
-def test_wilson_refuses_what_is_no_proportion(successes: int, total: int) -> None:
-    with pytest.raises(ValueError, match=f"{successes} of {total} is no proportion"):
-        quality.wilson(successes, total)
-
-
 def test_a_rate_is_written_as_n_of_n_with_its_interval() -> None:
-    assert quality.rate(8, 10) == "8 of 10  0.800 [0.490, 0.943]"
+    assert rate(8, 10) == "8 of 10  0.800 [0.490, 0.943]"
+
+
+def test_a_case_belongs_to_one_half_for_ever() -> None:
+    """The SHA-1 of "a" is even, that of "e" odd."""
+    assert [is_chosen_on(name) for name in ("a", "e")] == [True, False]
+    assert 10 < sum(is_chosen_on(str(number)) for number in range(40)) < 30
 
 
 def test_no_case_to_measure_is_not_applicable_and_not_zero() -> None:
@@ -100,6 +88,15 @@ def test_no_case_to_measure_is_not_applicable_and_not_zero() -> None:
 
 
 # ---------------------------------------------------------------- what is right
+
+
+def test_a_case_that_looks_answerable_and_is_not_is_adversarial() -> None:
+    tagged = {"tags": ("adversarial",), "answerable": False}
+    assert [make_case(**given).kind for given in ({}, {"answerable": False}, tagged)] == [
+        "answerable",
+        "unanswerable",
+        "adversarial",
+    ]
 
 
 def test_an_expected_id_is_a_family_or_a_doc_id() -> None:
@@ -260,7 +257,8 @@ def test_a_line_that_is_no_case_is_named(tmp_path: Path, capsys: pytest.CaptureF
 
 
 def test_absent_data_is_said_with_what_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(tmp_path) == 2
+    with pytest.raises(SystemExit, match="2"):
+        run(tmp_path)
     advice = "has no shop; name the folder that holds the sets with --data or EVIDENCEDESK_EVALDATA"
     assert advice in capsys.readouterr().err
 
@@ -300,7 +298,7 @@ def test_the_baseline_reads_bangla_at_white_space_and_english_with_its_own_stop_
 
 
 def cross_language() -> list[Case]:
-    return quality.read_cases(quality.CROSS_LANGUAGE)
+    return read_cases(CROSS_LANGUAGE)
 
 
 def is_bangla(text: str) -> bool:
@@ -317,18 +315,18 @@ def test_twenty_questions_of_each_language_ask_for_text_in_the_other() -> None:
 def test_each_phrase_stands_in_one_passage_of_the_expected_document_alone(tmp_path: Path) -> None:
     """So that the passage figure says what it seems to say, and no document of the question's language answers."""
     with Desk.open(tmp_path / "corpus.db", embedder="toy") as desk:
-        desk.ingest(quality.CHECKOUT / "corpus")
+        desk.ingest(CHECKOUT / "corpus")
         chunks = [chunk for doc in desk.documents(status="current") for chunk in desk.document(doc.doc_id).chunks]
         for case in cross_language():
             (phrase,) = case.phrases
-            holding = [chunk for chunk in chunks if quality.squashed(phrase) in quality.squashed(chunk.text)]
+            holding = [chunk for chunk in chunks if squashed(phrase) in squashed(chunk.text)]
             assert [chunk.doc_id for chunk in holding] == list(case.expected), case.id
             assert {chunk.lang for chunk in holding} == ({"en"} if is_bangla(case.question) else {"bn"}), case.id
             assert case.lang == (None if is_bangla(case.question) else "bn"), case.id
 
 
 def test_the_set_alone_has_no_english_twin_and_no_filter(tmp_path: Path) -> None:
-    source = quality.question_set("cross_language_alone", tmp_path)
+    source = question_set("cross_language_alone", tmp_path)
     measured = quality.measure(source, ["toy"], tmp_path)
     assert (measured.documents, len(measured.cases)) == (11, 40)
     assert {case.lang for case in measured.cases} == {None}
@@ -339,7 +337,7 @@ def test_the_set_alone_has_no_english_twin_and_no_filter(tmp_path: Path) -> None
 
 
 def test_a_case_with_a_language_finds_documents_in_that_language_only(tmp_path: Path) -> None:
-    source = quality.question_set("cross_language", tmp_path)
+    source = question_set("cross_language", tmp_path)
     measured = quality.measure(source, ["toy"], tmp_path)
     filtered = {case.id for case in measured.cases if case.lang == "bn"}
     hits = [hit for run in measured.runs for o in run.outcomes if o.case_id in filtered for hit in o.hits]
