@@ -36,7 +36,10 @@ FOREIGN_SHARE = 0.9
 """Of the vector part where it stands in for the lexical one: of two equals the one in the question's language wins."""
 RRF_CONSTANT = 60
 LEG_DEPTH = 100
-"""Each leg brings its best max(LEG_DEPTH, k) chunks into the union that hybrid ranks."""
+"""Each leg brings its best max(LEG_DEPTH, k) chunks into the union that hybrid ranks.
+
+The keyword leg's are exact; of the vector leg's at least 99 in a hundred are found where a file is coded.
+"""
 
 
 @dataclass(frozen=True, slots=True)

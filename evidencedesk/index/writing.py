@@ -155,11 +155,14 @@ class Index:
         return dict(zip(places, made, strict=True)), (note,) if cut else ()
 
     def keep(self, new_vectors: Mapping[str, NDArray[np.float32]]) -> None:
-        """Store vectors by the hash of their text, whether or not a chunk has that text yet. Writes."""
+        """Store vectors by the hash of their text, whether or not a chunk has that text yet. Writes.
+
+        No search changes by it. So the codes stay as they are: they follow with the next document that is written.
+        """
         if new_vectors and self.settings.embedder_key is not None:
             with self.store.write("keeping vectors") as transaction:
                 self._same_settings(transaction)
-                vectors.put(transaction.connection, self.settings.embedder_key, new_vectors)
+                vectors.insert(transaction.connection, self.settings.embedder_key, new_vectors)
 
     # ------------------------------------------------------------ inside the transaction
 

@@ -13,6 +13,7 @@ from evidencedesk.vectors.truth import (
     damaged,
     drop_damaged,
     drop_unused,
+    insert,
     missing,
     to_blob,
 )
@@ -25,6 +26,7 @@ __all__ = [
     "damaged",
     "drop_damaged",
     "drop_unused",
+    "insert",
     "missing",
     "nearest",
     "put",

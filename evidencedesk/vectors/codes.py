@@ -27,6 +27,10 @@ from numpy.typing import NDArray
 from evidencedesk.vectors.rotation import code_width, rotation
 
 PLANES = 4
+SAMPLE = 40_000
+"""Vectors on which a coding is fitted and checked, evenly spread over the file."""
+DEPTH = 20
+"""The kept share holds so many nearest of the sample: the ten of a search in which half of the file is in force."""
 NOT_A_UNIT = 1e-3
 """Squared lengths farther from 1 than that are damage."""
 
@@ -42,9 +46,10 @@ class Coding:
     slack: float
     """Allowance for the estimate's error, in units of scale * |q - c|."""
     kept_share: float
-    """Share of the codes, those nearest by the signs alone, that are estimated in 4 bits; 1: all of them."""
+    """Share of the codes, those nearest by the signs alone, that are estimated in 4 bits; 1: all of them. For searches
+    no deeper than DEPTH in the sample; for deeper ones all codes are estimated."""
     recall: float
-    """Recall@10 in the self-check."""
+    """The lowest recall@k in the self-check."""
     fitted_on: int
     """Vectors in the file when the centre was fitted."""
     tuned_on: int

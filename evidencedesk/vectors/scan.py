@@ -1,9 +1,11 @@
 """The search over codes: a cascade from a cheap look at all of them to exact cosines of a few. No database.
 
-1. The Hamming distance to the question's signs, of every eligible code; the nearest `kept_share` go on.
+1. The Hamming distance to the question's signs, of every eligible code; the nearest `kept_share` go on, or all of them
+   where the k nearest lie deeper than what that share was fitted for.
 2. The other three planes of the question, for those: their estimated cosines.
 3. Exact cosines, best estimates first, until no estimate that is left could, with the allowance for its error, still
-   reach the k-th best exact one. So easy questions fetch few vectors and hard ones many.
+   reach the k-th best exact one. So easy questions fetch few vectors and hard ones many, and each of the k nearest is
+   lost only where its estimate errs by more than the allowance, which is as rare for the hundredth as for the first.
 """
 
 from __future__ import annotations
@@ -13,19 +15,19 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from evidencedesk.vectors.codes import PLANES, CodedQuestion, Codes, Coding
+from evidencedesk.vectors.codes import DEPTH, PLANES, SAMPLE, CodedQuestion, Codes, Coding
 
 BLOCK = 16_384
 """Codes looked at together: a column of words and what is counted of it stay in the processor's cache."""
 _KEPT_FOR_EACH = 100
 """At least so many codes for each wanted hit get past the first look."""
-_SAMPLE = 16_384
+_SEEN = 16_384
+"""Distances from which the limit of the first look is guessed."""
 _FIRST = 16
 """Vectors beyond k that are fetched before the first look at what is left."""
 _BATCH = 200
-"""Vectors that are fetched before the next; then twice as many."""
-_MOST = 500
-"""Vectors that are fetched in all, or four times k: beyond the promised ten hits the last are not worth the time."""
+"""Vectors that are fetched before the next look; then twice as many, up to _MOST at once, which bounds the memory."""
+_MOST = 4096
 _FAR = np.iinfo(np.uint16).max
 _HAS_BITWISE_COUNT = hasattr(np, "bitwise_count")
 """numpy 2 has it."""
@@ -78,12 +80,13 @@ def nearest_places(
     """The places of codes whose vectors may be among the k nearest, and their exact cosines, best first.
 
     At least min(k, eligible) of them, more where they tie with the k-th. `outside`, shape (n,): 0 for eligible codes,
-    65535 for the others.
+    65535 for the others, whose number and places change nothing about what is found.
     """
     signs = hamming(codes.words, question.planes[PLANES - 1])
     if outside is not None:
         np.bitwise_or(signs, outside, out=signs)
-    places = _kept(signs, max(int(coding.kept_share * len(codes)), _KEPT_FOR_EACH * k))
+    eligible = len(codes) if outside is None else len(codes) - int(np.count_nonzero(outside))
+    places = _kept(signs, _wanted(coding, k, eligible), eligible)
     kept = codes if len(places) == len(codes) else codes.take(places)
     weighted = signs[places].astype(np.uint32) << (PLANES - 1)
     for plane in range(PLANES - 1):
@@ -94,19 +97,26 @@ def nearest_places(
     return _rescored(places, estimates, estimates + allowance, k, fetch)
 
 
-def _kept(signs: NDArray[np.uint16], wanted: int) -> NDArray[np.intp]:
-    """The places of at least `wanted` of the nearest codes; all that are eligible when there are no more."""
-    if wanted < len(signs) // 2:
-        # The distance within which a share of them lies is read from a part of them: counting all takes longer.
-        seen = signs[:: max(1, len(signs) // _SAMPLE)]
-        within = np.cumsum(np.bincount(seen[seen < _FAR], minlength=1))
-        limit = int(np.searchsorted(within, wanted / len(signs) * len(seen)))
-        while limit < len(within):
-            places = np.flatnonzero(signs <= limit)
-            if len(places) >= wanted:
-                return places
-            limit += 1
-    return np.flatnonzero(signs < _FAR)
+def _wanted(coding: Coding, k: int, eligible: int) -> int:
+    """How many codes get past the first look."""
+    # The k nearest of what is eligible lie as deep in it as so many nearest of the sample lay there.
+    depth = k * min(SAMPLE, coding.tuned_on) / max(1, eligible)
+    return max(int(coding.kept_share * eligible), _KEPT_FOR_EACH * k) if depth <= DEPTH else eligible
+
+
+def _kept(signs: NDArray[np.uint16], wanted: int, eligible: int) -> NDArray[np.intp]:
+    """The places of the codes within the least distance that holds `wanted` of them, or of all that are eligible."""
+    if 2 * wanted >= eligible:
+        return np.flatnonzero(signs < _FAR)
+    # Guessed from a part of them, then set right: to count how many lie at each distance takes longer.
+    seen = signs[:: max(1, len(signs) // _SEEN)]
+    within = np.cumsum(np.bincount(seen[seen < _FAR], minlength=1))
+    limit = int(np.searchsorted(within, wanted / eligible * within[-1]))
+    while limit and np.count_nonzero(signs < limit) >= wanted:
+        limit -= 1
+    while np.count_nonzero(signs <= limit) < wanted:
+        limit += 1
+    return np.flatnonzero(signs <= limit)
 
 
 def _rescored(
@@ -120,13 +130,12 @@ def _rescored(
     while True:
         floor = float(np.partition(exact, len(exact) - k)[len(exact) - k]) if len(exact) >= k else -np.inf
         within = np.flatnonzero(left > floor)
-        room = max(_MOST, 4 * k) - len(exact) if len(exact) >= k else batch
-        if not len(within) or room <= 0:
+        if not len(within):
             break
-        chosen = within[_largest(left[within], min(batch, room))]
+        chosen = within[_largest(left[within], batch)]
         found, exact = np.append(found, places[chosen]), np.append(exact, fetch(places[chosen]))
         left[chosen] = -np.inf
-        batch *= 2
+        batch = min(2 * batch, _MOST)
     order = np.argsort(-exact, kind="stable")
     order = order[exact[order] > -np.inf]
     if len(order) > k:

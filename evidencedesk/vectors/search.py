@@ -22,7 +22,8 @@ def nearest(
     """The k chunks in scope with the highest cosine: (chunk key, cosine), best first, ties by chunk id. Reads only.
 
     Gives min(k, chunks in scope that have a vector), whatever the filters, with exact cosines. Which chunks these are
-    is exact too, save in a scope of many chunks of a file whose vectors are coded: there recall@10 is at least 0.99.
+    is exact too, save in a scope of many chunks of a file whose vectors are coded: there recall@k is at least 0.99 at
+    every k, as a mean over questions. What is found depends on the codes of the vectors in scope and on nothing else.
     """
     picture = picture_of(snapshot, embedder_key)
     if picture is None:

@@ -10,8 +10,8 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 
 from evidencedesk.vectors import blocks, truth
-from evidencedesk.vectors.codes import NOT_A_UNIT, Coding, encode
-from evidencedesk.vectors.fitting import RECALL, SAMPLE, new_coding, tuned
+from evidencedesk.vectors.codes import NOT_A_UNIT, SAMPLE, Coding, encode
+from evidencedesk.vectors.fitting import RECALL, new_coding, tuned
 from evidencedesk.vectors.roster import empty_roster, refreshed, store_roster, stored_roster
 
 FEWEST = 4096
@@ -55,11 +55,12 @@ def rebuild(connection: sa.Connection, embedder_key: int) -> None:
 
 def _fold(connection: sa.Connection, embedder_key: int, coding: Coding) -> None:
     """Code the vectors that have come since, in whole blocks; fit or tune anew when the file has grown much."""
+    coding = _code_blocks(connection, embedder_key, coding)
+    # Counted afterwards: a gate may have left many vectors at once.
     count = blocks.coded_count(connection, embedder_key)
     if _GROWTH * coding.fitted_on <= count <= _REFITTED_UP_TO:
         rebuild(connection, embedder_key)
         return
-    coding = _code_blocks(connection, embedder_key, coding)
     if count >= 2 * coding.tuned_on:
         blocks.write_coding(connection, embedder_key, tuned(coding, _sample(connection, embedder_key), count))
     _update_roster(connection, embedder_key)
