@@ -104,7 +104,8 @@ def _inside(content: str) -> tuple[Reference, ...]:
         return _listed(rest) or ((Reference(rest),) if named["sign"] and not _BRACKET.search(rest) else ())
     if found := _listed(content):
         return found
-    return (Reference(content),) if _UNFOLLOWABLE.fullmatch(content) else ()
+    # Only short ones: in a long one without a space the pattern would try each of its beginnings with each of its ends.
+    return (Reference(content),) if len(content) <= _LONGEST_MARK and _UNFOLLOWABLE.fullmatch(content) else ()
 
 
 def _listed(content: str) -> tuple[Reference, ...]:
