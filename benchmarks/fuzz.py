@@ -110,7 +110,9 @@ def _require_sound(source: SourceDocument) -> None:
 
 
 def feed_bytes(given: str) -> None:
-    decode(given.encode("utf-16" if given.startswith("#") else "utf-8", "surrogatepass") + b"\xff" * ("|" in given), "f")
+    decode(
+        given.encode("utf-16" if given.startswith("#") else "utf-8", "surrogatepass") + b"\xff" * ("|" in given), "f"
+    )
     decode(given.encode("latin-1", "replace"), "f")
 
 

@@ -6,8 +6,9 @@ import functools
 import importlib
 import os
 import threading
+import weakref
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -15,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 import sqlalchemy as sa
 from sqlalchemy import event
-from sqlalchemy.pool import QueuePool, StaticPool
+from sqlalchemy.pool import ConnectionPoolEntry, QueuePool, StaticPool
 
 from evidencedesk.errors import (
     DeskBusy,
@@ -35,6 +36,11 @@ _CACHE_KIB = 16_384
 """Pages that a connection keeps, when it has use for so many: a document's words lie all over the table of terms."""
 PAGE_SIZE_BYTES = 8192
 """A vector of 384 floats wastes a quarter of a page of 4096; WAL cannot change it later."""
+LOG_LIMIT_BYTES = 32 * 1024 * 1024
+"""A write-ahead log that is longer is cut after the next write that no reader keeps from it."""
+FORK_WAIT_SECONDS = 10.0
+"""How long a fork waits for transactions of other threads to end."""
+_CUT_WAIT_SECONDS = 0.2
 
 _WRITE = "evidencedesk_write"
 _POOL_SIZE = 8
@@ -115,6 +121,86 @@ def _cosine_distance(left: bytes, right: bytes) -> float:
     return float(1.0 - a @ b / np.sqrt((a @ a) * (b @ b)))
 
 
+class _Forks:
+    """Keeps a fork and the connections of other threads apart.
+
+    SQLite remembers in memory which locks this process holds. A child inherits that memory but none of the locks: what
+    was locked when it was forked stays locked for it for ever, and what it takes for its own lock keeps nobody out. So
+    a fork waits until no other thread uses a connection, keeps them from getting one, and closes those that are idle.
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._thread_of: dict[object, int] = {}
+        self._forks = 0
+        """That have begun and not ended: two threads may fork at once."""
+
+    def take(self, get: Callable[[], ConnectionPoolEntry]) -> ConnectionPoolEntry:
+        """What `get` gives, noted as used by this thread; waits while another thread forks."""
+        mine, getting = threading.get_ident(), object()
+        with self._changed:
+            # Who uses one already may have another: the fork waits for the first one anyway.
+            self._changed.wait_for(lambda: not self._forks or mine in self._thread_of.values())
+            self._thread_of[getting] = mine
+        try:
+            entry = get()
+            with self._changed:
+                self._thread_of[entry] = mine
+        finally:
+            self.give_back(getting)
+        return entry
+
+    def give_back(self, entry: object) -> None:
+        """Note that a connection is no longer used."""
+        with self._changed:
+            self._thread_of.pop(entry, None)
+            self._changed.notify_all()
+
+    def begin(self) -> None:
+        """Before a fork."""
+        mine = threading.get_ident()
+        with self._changed:
+            self._forks += 1
+            self._changed.wait_for(lambda: set(self._thread_of.values()) <= {mine}, FORK_WAIT_SECONDS)
+        for pool in list(_pools):
+            pool.dispose()
+
+    def end(self) -> None:
+        """After it, in the parent."""
+        with self._changed:
+            self._forks -= 1
+            self._changed.notify_all()
+
+
+_forks = _Forks()
+_pools: weakref.WeakSet[_Pool] = weakref.WeakSet()
+
+
+class _Pool(QueuePool):
+    """Connections to one file, none of which is used or open while another thread forks."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        _pools.add(self)
+
+    def _do_get(self) -> ConnectionPoolEntry:
+        return _forks.take(super()._do_get)
+
+    def _do_return_conn(self, record: ConnectionPoolEntry) -> None:
+        super()._do_return_conn(record)
+        _forks.give_back(record)
+
+
+def _begin_anew() -> None:
+    """In a child: the lock may have been held by a thread that is not here."""
+    global _forks, _pools
+    _forks, _pools = _Forks(), weakref.WeakSet()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=lambda: _forks.begin(), after_in_parent=lambda: _forks.end(), after_in_child=_begin_anew)
+
+
 @dataclass(slots=True)
 class Database:
     """One database file (or `:memory:`), its engine and its two kinds of transaction. Safe to share between threads."""
@@ -129,6 +215,8 @@ class Database:
     _pid: int
     _closed: bool = False
     _immutable_mark: tuple[int, ...] = ()
+    _kept_log_bytes: int = 0
+    """What a reader kept from being cut when it was last tried."""
     _reopening: threading.Lock = field(default_factory=threading.Lock)
 
     @contextmanager
@@ -163,6 +251,12 @@ class Database:
             connection = plain.execution_options(**{_WRITE: True})
             with connection.begin():
                 yield connection
+            size = self._log_bytes()
+            if size <= LOG_LIMIT_BYTES:
+                self._kept_log_bytes = 0
+            elif size > LOG_LIMIT_BYTES + self._kept_log_bytes:
+                self._cut_log(connection)
+                self._kept_log_bytes = self._log_bytes()
 
     @contextmanager
     def upgrading(self) -> Iterator[sa.Connection]:
@@ -199,6 +293,28 @@ class Database:
                 _raw(connection).execute("VACUUM")
             except self.driver.module.Error as error:
                 raise translate(str(error), self.path, "giving space back", self.busy_timeout_seconds) from error
+            # The whole file was written into the log, and only what is carried over shortens the file.
+            self._cut_log(connection)
+
+    def _log_bytes(self) -> int:
+        try:
+            return os.stat(f"{self.path}-wal").st_size
+        except OSError:  # in memory, or no log there
+            return 0
+
+    def _cut_log(self, connection: sa.Connection) -> None:
+        """Carry the log over into the file and empty it, unless a reader needs it for longer than a moment.
+
+        SQLite carries over by itself, but begins the log anew only when it finds no reader in it, and with many readers
+        there is always one. Asked like this it waits for those that are there, while new ones read from the file. One
+        that stays keeps the log growing until it ends: then it is tried again when as much has come on top.
+        """
+        raw = _raw(connection)
+        # What was written is committed and safe in the log, whatever becomes of this.
+        with suppress(self.driver.module.Error):
+            raw.execute(f"PRAGMA busy_timeout = {int(_CUT_WAIT_SECONDS * 1000)}")
+            raw.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        raw.execute(f"PRAGMA busy_timeout = {int(self.busy_timeout_seconds * 1000)}")
 
     def close(self) -> None:
         """Close every connection; a later transaction raises DeskClosed."""
@@ -302,7 +418,7 @@ def connect_database(
         pooling: dict[str, Any] = (
             {"poolclass": StaticPool}
             if name == MEMORY
-            else {"poolclass": QueuePool, "pool_size": _POOL_SIZE, "max_overflow": -1}
+            else {"poolclass": _Pool, "pool_size": _POOL_SIZE, "max_overflow": -1}
         )
         engine = sa.create_engine("sqlite://", module=found.module, creator=connect, **pooling)
         event.listen(engine, "begin", _begin)
@@ -355,6 +471,8 @@ def _use_wal(raw: Any, path: str) -> None:
         raise StoreFailure(
             path=path, stage="opening", problem=f"this file system cannot keep a write-ahead log (journal mode {mode})"
         )
+    # A log that was longer once does not stay so when it is begun anew.
+    raw.execute(f"PRAGMA journal_size_limit = {LOG_LIMIT_BYTES}")
 
 
 def _begin(connection: sa.Connection) -> None:

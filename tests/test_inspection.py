@@ -110,6 +110,18 @@ def test_what_has_only_come_due_is_no_problem() -> None:
         assert desk.check().problems == ()
 
 
+def test_a_clock_that_was_set_back_is_no_problem() -> None:
+    """What came in and superseded another by the faster clock has done so; nothing waits to happen again."""
+    clock = Clock(datetime(2026, 6, 1, 12, tzinfo=UTC))
+    with open_desk(sources=SOURCES, clock=clock) as desk:
+        desk.update_document(make_source("Helmets.", doc_id="hat-v1"))
+        clock.advance(seconds=-1)
+        assert desk.check().problems == ()
+        desk.update_document(make_source("Gloves.", doc_id="glove-v1"))
+        clock.advance(minutes=-5)
+        assert desk.check().problems == ()
+
+
 def test_a_damaged_page_is_a_typed_error_or_a_problem(tmp_path: Path) -> None:
     path = tmp_path / "desk.db"
     with open_desk(path, SOURCES):

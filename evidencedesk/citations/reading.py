@@ -34,7 +34,6 @@ _PLAIN = (
     {ord(char): "'" for char in "‘’ʼ＇´"} | {ord(char): '"' for char in "“”„«»"} | {ord(c): "-" for c in "‐‑‒–—−－"}
 )
 _LIST_MARK = re.compile(r"\A(?:[-*+•]|\d{1,3}[.)।])\s+")
-_FULL_STOP = re.compile(r"\s*[.।!]+\s*\Z")
 _CLAUSE_END = re.compile(  # where the reach of a negation ends
     r"[,;:()—।](?!\d)|\s[–-]\s|\b(?:but|and|while|because|although|though|which|who)\b"
     r"|(?<!\S)(?:কিন্তু|এবং|আর|তবে|বরং)(?!\S)",
@@ -139,7 +138,7 @@ class Reading:
 
         White space, quotes, dashes, a list mark before it and a full stop behind it make no difference.
         """
-        wanted = _FULL_STOP.sub("", _LIST_MARK.sub("", as_written(sentence)))
+        wanted = _without_full_stop(_LIST_MARK.sub("", as_written(sentence)))
         at = self.written.find(wanted) if wanted else -1
         while at >= 0:
             if at in self.begins and at + len(wanted) in self.ends:
@@ -185,10 +184,16 @@ def _written(text: str, spans: Sequence[Span]) -> tuple[str, dict[int, int], fro
             length += 1
         for begin in (0, _list_mark_end(piece)):
             begins.setdefault(length + begin, number)
-        ends |= {length + len(piece), length + len(_FULL_STOP.sub("", piece))}
+        ends |= {length + len(piece), length + len(_without_full_stop(piece))}
         pieces.append(piece)
         length += len(piece)
     return "".join(pieces), begins, frozenset(ends)
+
+
+def _without_full_stop(text: str) -> str:
+    bare = text.rstrip()
+    said = bare.rstrip(".।!")
+    return said.rstrip() if said != bare else text
 
 
 def _list_mark_end(written: str) -> int:

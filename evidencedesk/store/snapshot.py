@@ -144,13 +144,18 @@ _FACTS_OF_LINE = sa.select(
 _KEYS_OF_DOCUMENT = (
     sa.select(chunks.c.chunk_key).where(chunks.c.doc_key == sa.bindparam("doc_key")).order_by(chunks.c.ordinal)
 )
+_LATER = sa.bindparam("now", type_=documents.c.valid_from.type)
 _NEXT_CHANGES = sa.select(
-    *(
-        sa.select(sa.func.min(column))
-        .where(column > sa.bindparam("now", type_=column.type), documents.c.status != "withdrawn")
-        .scalar_subquery()
-        for column in (documents.c.valid_from, documents.c.valid_to)
+    sa.select(sa.func.min(documents.c.valid_from))
+    .where(
+        documents.c.valid_from > _LATER,
+        documents.c.effective_from.is_not(None),
+        documents.c.status.not_in(("withdrawn", "current")),
     )
+    .scalar_subquery(),
+    sa.select(sa.func.min(documents.c.valid_to))
+    .where(documents.c.valid_to > _LATER, documents.c.status.not_in(("withdrawn", "superseded")))
+    .scalar_subquery(),
 )
 
 
@@ -474,7 +479,10 @@ class Snapshot:
         return [(row.family, row.lang) for row in self.connection.execute(query)]
 
     def next_change_at(self) -> datetime | None:
-        """The first instant after this one at which a validity begins or ends."""
+        """The first instant after this one at which a validity begins or ends.
+
+        What has come in, or was superseded, by a clock that was ahead of this one does not do so again.
+        """
         instants = self.connection.execute(_NEXT_CHANGES, {"now": self.now}).one()
         return min((instant for instant in instants if instant is not None), default=None)
 
