@@ -11,8 +11,8 @@ a new version. So a reader's Hits must show, whatever it asked for:
   the file in one answer;
 - no edition older than what was committed before the search began, and none newer than what was begun when it ended.
 
-Writers wait for one another and finish; the write-ahead log stays bounded; `check` finds nothing at the end. Exit code 1
-when anything else happened.
+Writers wait for one another and finish; the write-ahead log stays bounded; `check` finds nothing at the end. Exit code
+1 when anything else happened.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Does anything but a typed error come out, whatever goes in, and does every input take time in proportion to its length?
+"""Does anything but a typed error come out, whatever goes in, and does every input take time as its length does?
 
     python -m benchmarks.fuzz --inputs 1000000
     python -m benchmarks.fuzz --target "front matter" --only 1234    # one input again, with its traceback
@@ -304,7 +304,9 @@ def targets() -> Iterator[dict[str, Target]]:
                 "question": Target(("words",), fixture.feed_question, (ValueError,), 1.5),
                 "model": Target(("json", "markers"), fixture.feed_model, (), 2),
                 "verify": Target(("markers", "words"), fixture.feed_verify, (ValueError,), 2),
-                "document": Target(("markdown", "front matter"), fixture.feed_document, (SourceError, DocumentConflict), 1),
+                "document": Target(
+                    ("markdown", "front matter"), fixture.feed_document, (SourceError, DocumentConflict), 1
+                ),
             }  # fmt: skip
             report = written.check()
             if not report.ok:
@@ -437,8 +439,9 @@ def report(tallies: Mapping[str, tuple[Tally, Tally]]) -> str:
     rows = [f"{'target':<18}{'inputs':>9}{'typed errors':>14}{'mean ms':>9}{'slowest ms':>12}{'(chars)':>9}"
             f"{'grown':>7}{'slowest ms':>12}{'findings':>10}"]  # fmt: skip
     for name, (tally, grown) in tallies.items():
+        mean = tally.seconds / max(1, tally.inputs)
         rows.append(
-            f"{name:<18}{tally.inputs:>9}{sum(tally.typed.values()):>14}{1000 * tally.seconds / max(1, tally.inputs):>9.2f}"
+            f"{name:<18}{tally.inputs:>9}{sum(tally.typed.values()):>14}{1000 * mean:>9.2f}"
             f"{1000 * tally.slowest_seconds:>12.0f}{tally.slowest_chars:>9}{grown.inputs:>7}"
             f"{1000 * grown.slowest_seconds:>12.0f}{len(tally.findings) + len(grown.findings):>10}"
         )

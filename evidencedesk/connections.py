@@ -191,6 +191,14 @@ class _Pool(QueuePool):
         _forks.give_back(record)
 
 
+def _before_fork() -> None:
+    _forks.begin()
+
+
+def _after_fork() -> None:
+    _forks.end()
+
+
 def _begin_anew() -> None:
     """In a child: the lock may have been held by a thread that is not here."""
     global _forks, _pools
@@ -198,7 +206,7 @@ def _begin_anew() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=lambda: _forks.begin(), after_in_parent=lambda: _forks.end(), after_in_child=_begin_anew)
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_begin_anew)
 
 
 @dataclass(slots=True)
@@ -298,7 +306,7 @@ class Database:
 
     def _log_bytes(self) -> int:
         try:
-            return os.stat(f"{self.path}-wal").st_size
+            return Path(f"{self.path}-wal").stat().st_size
         except OSError:  # in memory, or no log there
             return 0
 
