@@ -206,7 +206,7 @@ class VectorCodingRow(Base):
     centre: Mapped[bytes] = mapped_column(doc="float32, little endian: subtracted from a vector before coding.")
     slack: Mapped[float] = mapped_column(doc="Allowance for the error of an estimated cosine, in its own unit.")
     kept_share: Mapped[float] = mapped_column(doc="Share of the codes that passes the look at the signs alone.")
-    recall: Mapped[float] = mapped_column(doc="Lower of recall@10 and @100 in the self-check; below 0.99: not searched.")
+    recall: Mapped[float] = mapped_column(doc="Lower of recall@10 and @100 in the self-check; under 0.99: unused.")
     fitted_on: Mapped[int] = mapped_column(doc="Vectors in the file when the centre was fitted.")
     tuned_on: Mapped[int] = mapped_column(doc="Vectors in the file when slack, kept_share and recall were.")
     coded_through: Mapped[int] = mapped_column(doc="Vectors numbered up to this one have codes in vector_codes.")
