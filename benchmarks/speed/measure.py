@@ -58,7 +58,7 @@ class Figures:
     build: Reply = field(default_factory=dict)
     samples: list[Sample] = field(default_factory=list)
     memory: Reply = field(default_factory=dict)
-    cold_s: list[float] = field(default_factory=list)
+    cold: list[Reply] = field(default_factory=list)
     updates: list[Reply] = field(default_factory=list)
 
 
@@ -251,20 +251,21 @@ def update(data: Data, name: str, folder: Path, count: int) -> Iterator[Reply]:
 
 
 def start_cold(data: Data, figures: Sequence[Figures], folder_of: Mapping[str, Path], count: int) -> None:
-    """Seconds from starting a process to its first hybrid hit, and to the end of one that does nothing."""
+    """What it takes from starting a process to its first hybrid hit, several times, the systems in turn."""
     question = data.questions[KINDS.index("mixed") * len(data.questions) // len(KINDS)]
     asked = json.dumps({"text": question.text, "vector": question.vector.astype("<f4").tobytes().hex()})
     for _ in range(count):
         for found in figures:
             if not found.problem and "hybrid" in SYSTEMS[found.name].modes:
                 with noting(found):
-                    found.cold_s.append(first_hit(found.name, folder_of[found.name], asked))
+                    found.cold.append(first_hit(found.name, folder_of[found.name], asked))
 
 
-def first_hit(name: str, folder: Path, asked: str) -> float:
+def first_hit(name: str, folder: Path, asked: str) -> Reply:
+    """Seconds by the clock to the hit, and of processor for the whole process."""
     command = [sys.executable, "-m", "benchmarks.speed.cold", name, str(folder)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    started = time.perf_counter()
+    started, before = time.perf_counter(), os.times()
     with subprocess.Popen(command, env=environment(1), **pipes) as process:
         process.stdin.write(asked + "\n")
         process.stdin.flush()
@@ -273,4 +274,6 @@ def first_hit(name: str, folder: Path, asked: str) -> float:
         said = process.communicate()[1].strip().splitlines()
     if not line or not json.loads(line):
         raise SystemFailed(f"no hit from a cold process: {said[-1] if said else 'nothing was said'}")
-    return spent
+    after = os.times()
+    processor = after.children_user + after.children_system - before.children_user - before.children_system
+    return {"s": spent, "cpu_s": processor}

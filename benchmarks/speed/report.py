@@ -103,9 +103,11 @@ def hybrid_cells(found: Figures, figures: Sequence[Figures]) -> list[str]:
 
 
 def processor_cells(found: Figures, figures: Sequence[Figures]) -> list[str]:
+    scopes = [*(("keyword", kind, "") for kind in KINDS), ("vector", None, ""), ("hybrid", None, "")]
+    scopes += [("hybrid", "mixed", lang) for lang in SHARES]
     return [
-        times(found, figures, lambda f, m=mode: [s.cpu_ms for s in chosen(f, m, None)])
-        for mode in ("keyword", "vector", "hybrid")
+        times(found, figures, lambda f, m=mode, k=kind, x=lang: [s.cpu_ms for s in chosen(f, m, k, x)])
+        for mode, kind, lang in scopes
     ]
 
 
@@ -130,9 +132,11 @@ def life_cells(found: Figures, figures: Sequence[Figures]) -> list[str]:
     visible = f"{sum(u['is_visible'] for u in found.updates)} of {len(found.updates)}" if found.updates else NOTHING
     return [
         times(found, figures, lambda f: [u["ms"] for u in f.updates], 1),
+        times(found, figures, lambda f: [u["cpu_ms"] for u in f.updates], 1),
         times(found, figures, lambda f: [u["search_ms"] for u in f.updates], 1),
         visible,
-        times(found, figures, lambda f: f.cold_s),
+        times(found, figures, lambda f: [start["s"] for start in f.cold]),
+        times(found, figures, lambda f: [start["cpu_s"] for start in f.cold]),
     ]
 
 
@@ -144,7 +148,11 @@ def tables(data: Data) -> list[tuple[str, list[str], Callable[[Figures, Sequence
         ("Keyword, ms", [*KINDS, "as exact BM25", *(f"mixed in {some}" for some in filters)], keyword_cells),
         ("Vector, ms", [cell for some in kept.values() for cell in (f"in {some}", "recall@10")], vector_cells),
         ("Hybrid, ms", ["all", "mixed", *(f"mixed in {some}" for some in filters)], hybrid_cells),
-        ("Processor time of all threads, ms", ["keyword", "vector", "hybrid"], processor_cells),
+        (
+            "Processor time of all threads, ms",
+            [*(f"keyword {kind}" for kind in KINDS), "vector", "hybrid", *(f"hybrid in {some}" for some in filters)],
+            processor_cells,
+        ),
         (
             "Ingest, size, memory",
             ["chunks/s", "a processor second", "threads", "peak MB", "file MB", "serving MB", "of it anonymous"],
@@ -152,7 +160,7 @@ def tables(data: Data) -> list[tuple[str, list[str], Callable[[Figures, Sequence
         ),
         (
             "Update of ten chunks, ms; cold process to first hybrid hit, s",
-            ["update", "search after it", "found", "cold"],
+            ["update", "processor", "search after it", "found", "cold", "processor"],
             life_cells,
         ),
     ]
