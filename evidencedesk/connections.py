@@ -273,6 +273,9 @@ class Database:
             connection = plain.execution_options(**{_WRITE: True})
             # With them on, a table rebuild would delete every child row; inside a transaction the pragma is ignored.
             _raw(connection).execute("PRAGMA foreign_keys = OFF")
+            # Else a view of the host's own that names one of our views, which are dropped meanwhile, stops the upgrade,
+            # and one that names a table which is rebuilt is left with the name of the former one.
+            _raw(connection).execute("PRAGMA legacy_alter_table = ON")
             # Takes effect in a file that is still empty, and only outside a transaction.
             _raw(connection).execute(f"PRAGMA page_size = {PAGE_SIZE_BYTES}")
             try:
@@ -283,6 +286,7 @@ class Database:
                         raise DeskDamaged(path=self.path, problem=f"the migration would break {len(broken)} references")
             finally:
                 _raw(connection).execute("PRAGMA foreign_keys = ON")
+                _raw(connection).execute("PRAGMA legacy_alter_table = OFF")
 
     def copy_to(self, target: Path) -> None:
         """Write a compacted copy of one consistent state, the write-ahead log included, to a new file."""
@@ -369,6 +373,13 @@ class Database:
         try:
             yield
         except sa.exc.DBAPIError as error:
+            if self.read_only and "unable to open" in str(error.orig).lower():
+                problem = (
+                    "it cannot be opened for reading with your rights; where a -wal file beside it holds newer pages, "
+                    "SQLite has to write a -shm file into the folder: let somebody who may write there open it once, "
+                    "or copy the file together with its -wal"
+                )
+                raise StoreFailure(path=self.path, stage=stage, problem=problem) from error
             raise translate(str(error.orig), self.path, stage, self.busy_timeout_seconds) from error
 
 

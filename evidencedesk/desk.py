@@ -59,6 +59,7 @@ from evidencedesk.records import (
     UpdateReport,
     Verification,
     require_count,
+    require_number,
 )
 from evidencedesk.retrieval import FUSIONS, MODES, Fusion, Reranker
 from evidencedesk.store import (
@@ -129,7 +130,7 @@ class Desk:
         SettingsMismatch, DriverMissing.
         """
         if chunk_chars is not None:
-            require_count("chunk_chars", chunk_chars, minimum=40)
+            chunk_chars = min(require_count("chunk_chars", chunk_chars, minimum=40), _MOST_ROWS)
         given = None if embedder == "auto" else embeddings.resolve(embedder)
         is_new = str(path) == MEMORY or not schema.exists(Path(path))
         chosen = embeddings.default_embedder() if embedder == "auto" and is_new else given
@@ -350,6 +351,7 @@ class Desk:
             raise TypeError(f"query must be a text, not {query!r}")
         # No file holds more chunks than that, and SQLite's integers end.
         k = min(require_count("k", k), _MOST_HITS)
+        rerank_depth = min(require_count("rerank_depth", rerank_depth), _MOST_HITS)
         _require_choice("mode", mode, MODES)
         _require_choice("fusion", fusion, FUSIONS)
         at = retrieval.instant(as_of)
@@ -360,7 +362,7 @@ class Desk:
                 lang=None if lang is None else _spelt("lang", lang),
                 family=None if family is None else _spelt("family", family),
             )
-            depth = k if reranker is None else max(k, require_count("rerank_depth", rerank_depth))
+            depth = k if reranker is None else max(k, rerank_depth)
             hits = retrieval.search(snapshot, question, scope, k=depth, mode=mode, fusion=fusion)
         return hits if reranker is None else retrieval.rerank(hits, query, reranker, k)
 
@@ -483,6 +485,8 @@ class Desk:
 
         require_count("k", k)
         _require_choice("mode", mode, MODES)
+        if sweep is not None:
+            sweep = [(require_number("sweep", score), require_number("sweep", margin)) for score, margin in sweep]
         if store:
             self.store.database.require_writable()
         answerer = rag.Answerer.of(llm, checker, self.embedder, None)
@@ -522,7 +526,7 @@ class Desk:
     def outcomes(self, run_id: int) -> dict[str, str]:
         """The outcome of each case of a stored run, by case id. NotFound when there is no such run. Reads only."""
         with self.store.read("reading a run") as snapshot:
-            return run_outcomes(snapshot, require_count("run_id", run_id))
+            return run_outcomes(snapshot, min(require_count("run_id", run_id), _MOST_ROWS))
 
     def attack(
         self, *, checker: SupportChecker | None = None, seed: int = 0, per_kind: int = 200, llm: LLMClient | None = None

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from evidencedesk.records import require_count
+from evidencedesk.records import require_count, require_number
 
 
 class Unreachable(Exception):
@@ -38,7 +38,7 @@ class Endpoint:
     def __init__(
         self, base_url: str | None, api_key: str | None, timeout_seconds: float, max_retries: int, *, when_slow: str
     ) -> None:
-        if not timeout_seconds > 0:
+        if not require_number("timeout_seconds", timeout_seconds) > 0:
             raise ValueError(f"timeout_seconds must be above 0, not {timeout_seconds!r}")
         self._base_url, self._api_key, self._timeout_seconds = base_url, api_key, timeout_seconds
         self._max_retries = require_count("max_retries", max_retries, minimum=0)

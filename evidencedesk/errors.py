@@ -258,7 +258,7 @@ class DeskBusy(StoreError):
 
 class DeskFull(StoreError):
     """{path}: no room left while {stage}; the change was rolled back whole and the former state still answers. Free
-    some space and run it again."""
+    some space, in the folder for temporary files (TMPDIR) too, and run it again."""
 
     stage: str
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, Literal, overload
 
 Status = Literal["current", "superseded", "scheduled", "expired", "withdrawn"]
@@ -251,6 +252,10 @@ class Thresholds:
     """What they may be compared with."""
     missing_weight: float = 0.0
     """How much a cosine is lowered for question words that the chunk lacks: times their share of the idf weight."""
+
+    def __post_init__(self) -> None:
+        for name in ("min_score", "min_margin", "missing_weight"):
+            require_number(name, getattr(self, name))  # nothing is below NaN, so everything would pass
 
 
 GuardSignal = Literal["top", "margin", "idf_share", "idf_margin", "sole"]
@@ -665,3 +670,10 @@ def require_count(name: str, value: object, *, minimum: int = 1) -> int:
     if isinstance(value, bool) or not isinstance(value, Integral) or value < minimum:
         raise ValueError(f"{name} must be a whole number of at least {minimum}, not {value!r}")
     return int(value)
+
+
+def require_number(name: str, value: object) -> float:
+    """`value` as a finite number; ValueError naming the parameter otherwise."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+        raise ValueError(f"{name} must be a finite number, not {value!r}")
+    return float(value)

@@ -19,6 +19,7 @@ seed: the same documents give the same attacks, and a new document leaves most a
 from __future__ import annotations
 
 import re
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -63,7 +64,7 @@ def make_attacks(documents: Sequence[Document], *, seed: int = 0, per_kind: int 
     Sentences come from the documents in force, for `outdated` from superseded ones of the same family and language.
     A kind that the documents give no safe material for has fewer, or none. ValueError for a per_kind below 1.
     """
-    require_count("per_kind", per_kind)
+    per_kind = min(require_count("per_kind", per_kind), sys.maxsize)
     documents = sorted(documents, key=lambda document: document.doc_id)
     current = [document for document in documents if document.status == "current"]
     corpus = _Corpus(current)

@@ -12,7 +12,7 @@ from evidencedesk.evaluation.metrics import Rate, Risk, aurc, auroc, risk_covera
 from evidencedesk.evaluation.report import EvaluationReport
 from evidencedesk.guard.calibrated import SIGNALS, probability, signals_of
 from evidencedesk.guard.thresholds import measure_of
-from evidencedesk.records import CalibratedGuard, EmbedderIdentity, GuardMeasure, GuardSignal
+from evidencedesk.records import CalibratedGuard, EmbedderIdentity, GuardMeasure, GuardSignal, require_number
 from evidencedesk.release import VERSION
 from evidencedesk.store import Store, put_guard
 
@@ -65,7 +65,7 @@ def calibrate(
     """
     results, embedder, cases_hash = evaluated.cases, evaluated.embedder, evaluated.cases_hash
     measure: GuardMeasure = "idf_share" if embedder is None else "cosine"
-    if not 0 < max_wrong < 1 or not 0 < confidence < 1:
+    if not 0 < require_number("max_wrong", max_wrong) < 1 or not 0 < require_number("confidence", confidence) < 1:
         raise ValueError(f"max_wrong and confidence must lie between 0 and 1, not {max_wrong!r} and {confidence!r}")
     # A question that the embedder does not know was searched by keyword: the other measure's guard judges it.
     judged = [r for r in results if r.candidates and measure_of(tuple(r.candidates)) == measure]

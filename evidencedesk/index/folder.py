@@ -32,6 +32,7 @@ from evidencedesk.records import (
     SourceDocument,
     Status,
     StatusChange,
+    require_number,
 )
 from evidencedesk.store import Snapshot, StoredDocument, Transaction, content_hash, newly_stale
 from evidencedesk.versions import version_sort_key
@@ -115,7 +116,7 @@ def ingest_folder(
     is reported in `failed` and stops nothing. An error of the store or the embedder itself (disk full, locked, no
     endpoint) ends the run; what was committed stays. FileNotFoundError when there is no such folder.
     """
-    if not 0 <= prune_limit <= 1:
+    if not 0 <= require_number("prune_limit", prune_limit) <= 1:
         raise ValueError(f"prune_limit must be a share from 0 to 1, not {prune_limit!r}")
     if dry_run:
         return _rehearse(index, folder, root=root, prune=prune, prune_limit=prune_limit, progress=progress)
