@@ -142,7 +142,7 @@ def answer_from(
         assessment=assessment, asked_at=asked_at, as_of=as_of, embedder=question.embedder,
     )  # fmt: skip
     if assessment.state != "ok":
-        return replace(answer, reason=assessment.state, detail=guard.explain(assessment))
+        return replace(answer, reason=assessment.state, detail=guard.explain(assessment, hits.reason))
     kept = guard.kept(hits, judge)
     return _asked_of_the_model(reads, replace(answer, model=answerer.llm.name), kept, answerer)
 

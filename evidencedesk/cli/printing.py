@@ -249,7 +249,7 @@ def print_explanation(answer: Answer) -> None:
     print_text(f"decided by     {_STAGE_OF[answer.reason]}")
     assessment = answer.assessment
     if assessment is not None:
-        print_text(f"guard          {assessment.state}: {guard.explain(assessment)}")
+        print_text(f"guard          {assessment.state}: {guard.explain(assessment, answer.hits.reason)}")
     print_text(f"embedder       {answer.embedder or 'none: judged by the words'}")
     print_text(f"model          {answer.model or 'not called'}")
     for rank, hit in enumerate(answer.hits, 1):

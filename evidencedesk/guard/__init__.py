@@ -10,12 +10,18 @@ from collections.abc import Sequence
 
 from evidencedesk.guard import calibrated, thresholds
 from evidencedesk.guard.thresholds import KEYWORD_THRESHOLDS
-from evidencedesk.records import Assessment, CalibratedGuard, Guard, Hit
+from evidencedesk.records import Assessment, CalibratedGuard, EmptyReason, Guard, Hit
 
 __all__ = ["CANDIDATES", "KEYWORD_THRESHOLDS", "assess", "explain", "kept"]
 
 CANDIDATES = 3
 """How many of the best hits the guard looks at."""
+
+_NOTHING_FOUND: dict[EmptyReason, str] = {
+    "no_terms": "The question holds no word that could be searched.",
+    "nothing_in_force": "There is no text in force to answer from.",
+    "nothing_matches": "Nothing in force matches the question.",
+}
 
 
 def assess(candidates: Sequence[Hit], judge: Guard | None) -> Assessment:
@@ -39,10 +45,13 @@ def kept(candidates: Sequence[Hit], judge: Guard | None) -> tuple[Hit, ...]:
     return thresholds.kept(candidates, judge)
 
 
-def explain(assessment: Assessment) -> str:
-    """Say in one sentence what was found, what it was compared with, and where that comes from."""
+def explain(assessment: Assessment, empty: EmptyReason | None = None) -> str:
+    """Say in one sentence what was found, what it was compared with, and where that comes from.
+
+    `empty` is the `reason` of the Hits, where nothing was found.
+    """
     if assessment.state == "no_result":
-        return "Nothing in force matches the question."
+        return _NOTHING_FOUND[empty or "nothing_matches"]
     if isinstance(assessment.values, CalibratedGuard):
         return calibrated.explain(assessment, assessment.values)
     return thresholds.explain(assessment, assessment.values)

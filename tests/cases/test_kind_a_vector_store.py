@@ -20,7 +20,7 @@ from evidencedesk.cli import app
 from evidencedesk.embeddings import CallableEmbedder, OpenAIEmbedder, ToyEmbedder
 from evidencedesk.errors import EmbedderMismatch, NotFound
 from evidencedesk.llm import OpenAIClient
-from evidencedesk.records import DocumentSummary, GuardValues
+from evidencedesk.records import DocumentSummary, Thresholds
 
 # ---------------------------------------------------------------- BR-03: any verb may be the first
 
@@ -181,7 +181,7 @@ NUMBERS: dict[str, Callable[[Desk, object], object]] = {
     "sweep": lambda desk, value: desk.evaluate(CASES, sweep=[(0.3, value)], store=False),
     "min_score": lambda desk, value: evidencedesk.assess([], min_score=value),
     "min_margin": lambda desk, value: evidencedesk.assess([], min_margin=value),
-    "missing_weight": lambda desk, value: GuardValues(0.3, 0.05, "a test", missing_weight=value),
+    "missing_weight": lambda desk, value: Thresholds(0.3, 0.05, "a test", missing_weight=value),
     "timeout_seconds": lambda desk, value: OpenAIEmbedder("m", **ENDPOINT, dimension=2, timeout_seconds=value),
     "timeout_seconds of a model": lambda desk, value: OpenAIClient("m", **ENDPOINT, timeout_seconds=value),
 }
