@@ -47,6 +47,8 @@ _KNOWN_BY_LETTERS = {key.replace("_", ""): key for key in _KNOWN_KEYS}
 _SUFFIX = re.compile(r"\.(md|markdown|txt)$", re.I)
 _LINE = re.compile(r"(?!\Z)([^\n]*?)(?:\r?\n|\Z)")
 _KEY_LINE = re.compile(r"[A-Za-z_][\w-]*[ \t]*:(?:\s|$)")
+# A word behind a # in a value: to YAML a comment, to the author of `title: Policy #12` a part of the title.
+_LOST = re.compile(r"[ \t]+#[^\s#]")
 # What YAML does not allow, and what it takes for a line end but is none here.
 _NOT_YAML = re.compile(r"[^\t\n\r -~\xa0-\u2027\u202a-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|\r(?!\n)")
 _LANG = re.compile(  # BCP 47; a language of four letters or more could be well formed, but none is registered
@@ -341,7 +343,7 @@ def _front_matter_lines(source: str, path: str) -> int:
     if not re.match(r"---[ \t]*[\r\n]", source[blank:]):
         opening = itertools.takewhile(lambda text: not re.match(r"#|```|~~~", text), source.split("\n")[:30])
         for number, text in enumerate(opening, 1):
-            if re.match(r"\W*doc_id[ \t]*[:=]", text):
+            if re.match(r"(?:.*\r)?\W*doc_id[ \t]*[:=]", text):
                 raise wrong(line=number, problem="this looks like metadata, but the file does not begin with ---")
         return 0
     line, lines = source.count("\n", 0, blank) + 1, source[blank:].split("\n")
@@ -372,6 +374,9 @@ def _value(node: yaml.Node, counter: Iterator[int], key_lines: dict[str, int]) -
     if isinstance(node, yaml.ScalarNode):
         if _has_control(re.sub(r"[\t\n]", "", node.value)):
             raise _misfit(node, "a value holds an escaped control character; remove it")
+        end = node.end_mark
+        if node.style is None and end.buffer is not None and _LOST.match(end.buffer, end.pointer):
+            raise _misfit(node, "a word behind a # would be lost as a comment; put the value in quotes")
         is_null = node.style is None and node.value in ("~", "null", "Null", "NULL")
         return None if is_null or not node.value else node.value
     mapping = {}

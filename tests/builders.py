@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -14,6 +15,8 @@ from evidencedesk import Desk
 from evidencedesk.connections import Database, connect_database
 from evidencedesk.documents import parse_document
 from evidencedesk.records import SourceDocument
+
+Value = TypeVar("Value")
 
 MOMENT = datetime(2026, 6, 1, 12, tzinfo=UTC)
 """Now, for every test that does not set another."""
@@ -81,3 +84,13 @@ def opened(path: Path, **options: object) -> AbstractContextManager[Database]:
 def found(desk: Desk, query: str, **options: object) -> list[str]:
     """The chunk ids that a search finds, best first."""
     return [hit.chunk.id for hit in desk.search(query, **options)]
+
+
+def value_or_error(
+    call: Callable[[], Value], error: type[BaseException] | tuple[type[BaseException], ...]
+) -> tuple[Value | None, BaseException | None]:
+    """What a call gives, or the error of this kind that it raises."""
+    try:
+        return call(), None
+    except error as raised:
+        return None, raised
