@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
+import sqlalchemy as sa
 
 from evidencedesk import Desk
 from evidencedesk.connections import Database, connect_database
@@ -94,3 +95,32 @@ def value_or_error(
         return call(), None
     except error as raised:
         return None, raised
+
+
+class Unplugged(Exception):
+    """What a test raises in the middle of an upgrade."""
+
+
+WRITES = ("CREATE", "DROP", "ALTER", "INSERT", "UPDATE", "DELETE")
+
+
+@contextmanager
+def after_writing_statement(number: int, action: Callable[[], None]) -> Iterator[list[str]]:
+    """Act after so many statements that write, counted over every engine of the process."""
+    seen: list[str] = []
+
+    def count(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+        if statement.lstrip().upper().startswith(WRITES):
+            seen.append(statement)
+            if len(seen) == number:
+                action()
+
+    sa.event.listen(sa.Engine, "after_cursor_execute", count)
+    try:
+        yield seen
+    finally:
+        sa.event.remove(sa.Engine, "after_cursor_execute", count)
+
+
+def unplug() -> None:
+    raise Unplugged

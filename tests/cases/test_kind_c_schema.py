@@ -7,13 +7,11 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import sqlalchemy as sa
-from builders import make_source, open_desk, opened
+from builders import Unplugged, after_writing_statement, make_source, open_desk, opened, unplug
 
 from evidencedesk import Desk, schema
 from evidencedesk.errors import SchemaTooNew
@@ -63,35 +61,6 @@ def test_whatever_revision_is_not_known_is_named_and_nothing_is_written(
 # ---------------------------------------------------------------- BR-29: a migration that stops half way
 
 
-class Unplugged(Exception):
-    """What a test raises in the middle of an upgrade."""
-
-
-WRITES = ("CREATE", "DROP", "ALTER", "INSERT", "UPDATE", "DELETE")
-
-
-@contextmanager
-def after_writing_statement(number: int, action: Callable[[], None]) -> Iterator[list[str]]:
-    """Act after so many statements that write, counted over every engine of the process."""
-    seen: list[str] = []
-
-    def count(_connection: object, _cursor: object, statement: str, *_: object) -> None:
-        if statement.lstrip().upper().startswith(WRITES):
-            seen.append(statement)
-            if len(seen) == number:
-                action()
-
-    sa.event.listen(sa.Engine, "after_cursor_execute", count)
-    try:
-        yield seen
-    finally:
-        sa.event.remove(sa.Engine, "after_cursor_execute", count)
-
-
-def unplug() -> None:
-    raise Unplugged
-
-
 def test_an_upgrade_that_stops_after_any_statement_leaves_the_file_as_it_was(tmp_path: Path) -> None:
     """BR-29: every statement of every migration, from the oldest schema on; the same file is then upgraded."""
     path = tmp_path / "desk.db"
@@ -120,7 +89,7 @@ def test_an_upgrade_that_stops_after_any_statement_leaves_the_file_as_it_was(tmp
 KILLED_UPGRADE = """
 import os, signal, sys
 sys.path[:0] = sys.argv[3:]
-from test_kind_c_schema import after_writing_statement
+from builders import after_writing_statement
 from evidencedesk import Desk
 with after_writing_statement(int(sys.argv[2]), lambda: os.kill(os.getpid(), signal.SIGKILL)):
     Desk.upgrade(sys.argv[1])
@@ -135,7 +104,7 @@ def test_an_upgrade_that_is_killed_is_done_whole_by_the_next(tmp_path: Path, num
     shutil.copy(OLDEST, path)
     before = everything_in(path)
     done = subprocess.run(
-        [sys.executable, "-c", KILLED_UPGRADE, path, str(number), str(TESTS), str(TESTS / "cases"), str(CHECKOUT)],
+        [sys.executable, "-c", KILLED_UPGRADE, path, str(number), str(TESTS), str(CHECKOUT)],
         check=False,
     )
     assert done.returncode == -signal.SIGKILL
