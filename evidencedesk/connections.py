@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import os
+import secrets
 import threading
 import weakref
 from collections.abc import Callable, Iterator
@@ -289,14 +290,21 @@ class Database:
                 _raw(connection).execute("PRAGMA legacy_alter_table = OFF")
 
     def copy_to(self, target: Path) -> None:
-        """Write a compacted copy of one consistent state, the write-ahead log included, to a new file."""
+        """Write a compacted copy of one consistent state, the write-ahead log included, to a new file.
+
+        Whole or not at all: what a killed run leaves has another name. FileExistsError when there is something by then.
+        """
+        building = target.with_name(f".{target.name}.new-{secrets.token_hex(8)}")
         # VACUUM runs outside of transactions only, so not on a connection that has begun one.
         with self._errors(f"copying it to {target.name}"), self._one_at_a_time, self.engine.connect() as connection:
             try:
-                _raw(connection).execute("VACUUM INTO ?", (str(target),))
+                _raw(connection).execute("VACUUM INTO ?", (str(building),))
+                _name(building, target)
             except self.driver.module.Error as error:
                 stage = f"copying it to {target.name}"
                 raise translate(str(error), self.path, stage, self.busy_timeout_seconds) from error
+            finally:
+                building.unlink(missing_ok=True)
 
     def vacuum(self) -> None:
         """Give unused pages back to the file system. Needs up to twice the file's size while it works. Writes."""
@@ -426,6 +434,8 @@ def connect_database(
             )
         try:
             _prepare(raw, found, busy_timeout_seconds)
+            if read_only:
+                raw.execute("PRAGMA query_only = ON")
             if not read_only and journal is not None and name != MEMORY:
                 _use_wal(raw, name)
         except BaseException:
@@ -450,24 +460,33 @@ def connect_database(
 def _uri(path: Path, read_only: bool) -> str:
     if not read_only:
         return f"{path.as_uri()}?mode=rwc"
-    return f"{path.as_uri()}?mode=ro" + ("&immutable=1" if _must_be_immutable(path) else "")
+    # What a process that was killed left half done is undone with the first look, and for that SQLite has to write.
+    mode = "rw" if _size(path, "-journal") and os.access(path, os.W_OK) else "ro"
+    return f"{path.as_uri()}?mode={mode}" + ("&immutable=1" if _must_be_immutable(path) else "")
 
 
 def _must_be_immutable(path: Path) -> bool:
     """Whether the file can only be read by telling SQLite that it does not change.
 
-    A WAL database wants to make its -shm file even for reading. Where the folder forbids that and no -wal holds
-    newer pages, nothing is missed; whoever may write the folder may still change the file, so `read` looks.
+    A WAL database wants to make its -shm file even for reading. Where the folder forbids that and neither a -wal holds
+    newer pages nor a -journal older ones, nothing is missed; whoever may write the folder may still change the file, so
+    `read` looks.
     """
-    wal = path.with_name(path.name + "-wal")
-    return not os.access(path.parent, os.W_OK) and not (wal.exists() and wal.stat().st_size > 0)
+    return not os.access(path.parent, os.W_OK) and not _size(path, "-wal") and not _size(path, "-journal")
 
 
 def _mark_of(path: Path) -> tuple[int, ...]:
     """What changes when another process writes the file."""
-    wal = path.with_name(path.name + "-wal")
     found = path.stat()
-    return (found.st_ino, found.st_size, found.st_mtime_ns, wal.stat().st_size if wal.exists() else 0)
+    return (found.st_ino, found.st_size, found.st_mtime_ns, _size(path, "-wal"))
+
+
+def _size(path: Path, suffix: str) -> int:
+    """Bytes of a log beside the file; 0 when there is none, as after another process has just put it away."""
+    try:
+        return path.with_name(path.name + suffix).stat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 def _prepare(raw: Any, driver: Driver, busy_timeout_seconds: float) -> None:
@@ -492,6 +511,18 @@ def _use_wal(raw: Any, path: str) -> None:
         )
     # A log that was longer once does not stay so when it is begun anew.
     raw.execute(f"PRAGMA journal_size_limit = {LOG_LIMIT_BYTES}")
+
+
+def _name(building: Path, target: Path) -> None:
+    """Give a finished file its name; FileExistsError rather than replace another one."""
+    try:
+        os.link(building, target)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without hard links
+        if target.exists():
+            raise FileExistsError(f"{target} is there already") from None
+        building.rename(target)
 
 
 def _begin(connection: sa.Connection) -> None:

@@ -142,6 +142,10 @@ class Desk:
             if settings is None:
                 if read_only:
                     raise StoreFailure(path=str(path), stage="opening", problem="nothing was ever ingested into it")
+                if embedder == "auto" and not is_new:
+                    # Whoever made the file was killed before it had settings, or has not come so far yet.
+                    default = embeddings.default_embedder()
+                    made_with = None if default is None else embeddings.identity(default)
                 if embedder == "auto" and made_with is None:
                     logger.warning(
                         '%s: no embedder is installed, so search is by keyword only; `pip install "evidencedesk[e5]"` '
