@@ -300,19 +300,13 @@ class Database:
             try:
                 _raw(connection).execute("VACUUM INTO ?", (str(building),))
                 _name(building, target)
-            except self.driver.module.Error as error:
-                stage = f"copying it to {target.name}"
-                raise translate(str(error), self.path, stage, self.busy_timeout_seconds) from error
             finally:
                 building.unlink(missing_ok=True)
 
     def vacuum(self) -> None:
         """Give unused pages back to the file system. Needs up to twice the file's size while it works. Writes."""
         with self._errors("giving space back"), self._one_at_a_time, self.engine.connect() as connection:
-            try:
-                _raw(connection).execute("VACUUM")
-            except self.driver.module.Error as error:
-                raise translate(str(error), self.path, "giving space back", self.busy_timeout_seconds) from error
+            _raw(connection).execute("VACUUM")
             # The whole file was written into the log, and only what is carried over shortens the file.
             self._cut_log(connection)
 
@@ -380,15 +374,28 @@ class Database:
     def _errors(self, stage: str) -> Iterator[None]:
         try:
             yield
-        except sa.exc.DBAPIError as error:
-            if self.read_only and "unable to open" in str(error.orig).lower():
+        except (sa.exc.DBAPIError, self.driver.module.Error) as error:
+            found = _problem(error)
+            if self.read_only and "unable to open" in found.lower():
                 problem = (
                     "it cannot be opened for reading with your rights; where a -wal file beside it holds newer pages, "
                     "SQLite has to write a -shm file into the folder: let somebody who may write there open it once, "
                     "or copy the file together with its -wal"
                 )
                 raise StoreFailure(path=self.path, stage=stage, problem=problem) from error
-            raise translate(str(error.orig), self.path, stage, self.busy_timeout_seconds) from error
+            raise translate(found, self.path, stage, self.busy_timeout_seconds) from error
+
+
+def _problem(error: BaseException) -> str:
+    """What the driver reported.
+
+    A full or failing disk may let SQLite end the transaction by itself. Undoing a part of it then fails as well, and
+    of the two only the first says what is the matter.
+    """
+    problem, before = str(getattr(error, "orig", error)), error.__context__
+    while "no such savepoint" in problem and before is not None:
+        problem, before = str(getattr(before, "orig", before)), before.__context__
+    return problem
 
 
 def translate(problem: str, path: str, stage: str, waited_seconds: float) -> EvidenceDeskError:

@@ -40,7 +40,7 @@ def kill_at(operation: Operation, folder: Path, number: int, answer: Path) -> No
     """Run the operation in a child that kills itself at that point."""
     count = 0
 
-    def reached(_statement: str, _when: str) -> None:
+    def reached(*_point: object) -> None:
         nonlocal count
         if count == number:
             os.kill(os.getpid(), signal.SIGKILL)

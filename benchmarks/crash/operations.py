@@ -18,7 +18,7 @@ from evidencedesk.index import upkeep as index_upkeep
 from evidencedesk.records import Mode
 from evidencedesk.vectors import upkeep as vector_upkeep
 
-OLD_FILES = Path(__file__).resolve().parent.parent / "tests" / "old_files"
+OLD_FILES = Path(__file__).resolve().parents[2] / "tests" / "old_files"
 MADE_AT = datetime(2026, 6, 1, 12, tzinfo=UTC)
 RUN_AT = datetime(2026, 7, 1, 12, tzinfo=UTC)
 """A version that was scheduled has come due by then."""
@@ -137,7 +137,14 @@ def _gated(**limits: Mapping[str, float]) -> Callable[[Path], None]:
 
 
 def _copy_old_file(revision: str) -> Callable[[Path], None]:
-    return lambda folder: shutil.copyfile(OLD_FILES / f"{revision}.db", folder / "desk.db") and None
+    def make(folder: Path) -> None:
+        shutil.copyfile(OLD_FILES / f"{revision}.db", folder / "desk.db")
+
+    return make
+
+
+def _upgrade(folder: Path) -> None:
+    Desk.upgrade(folder / "desk.db")
 
 
 def _ingest(folder: Path, **options: Any) -> None:
@@ -168,10 +175,7 @@ OPERATIONS = (
     Operation("reembed", _make_desk, _on_desk(lambda desk: desk.reembed(_embedder(24)))),
     Operation("compact", _make_desk, _on_desk(lambda desk: desk.compact())),
     Operation("backup", _make_desk, _back_up, _back_up_unless_there),
-    *(
-        Operation(f"upgrade from {revision}", _copy_old_file(revision), lambda folder: Desk.upgrade(folder / "desk.db"))
-        for revision in schema.REVISIONS[:-1]
-    ),
+    *(Operation(f"upgrade from {revision}", _copy_old_file(revision), _upgrade) for revision in schema.REVISIONS[:-1]),
 )
 
 

@@ -18,44 +18,53 @@ from evidencedesk.connections import Driver
 _IS_NO_WRITE = re.compile(
     r"\s*(SELECT|EXPLAIN|BEGIN\s*$|PRAGMA (?!(application_id|journal_mode|page_size) ?=))", re.IGNORECASE
 )
-Reached = Callable[[str, Literal["before", "after"]], None]
+Reached = Callable[[Any, str, Literal["before", "after"]], None]
+"""Gets the driver's connection, the statement and when."""
 
 
 def watched(driver: Driver, reached: Reached) -> Driver:
-    """The driver with a call of `reached(statement, when)` around each statement that writes, and before each row."""
+    """The driver with a call of `reached` around each statement that writes, and before each row of many."""
     module = driver.module
 
-    def watch(statement: str, run: Callable[[], Any]) -> Any:
+    def watch(connection: Any, statement: str, run: Callable[[], Any]) -> Any:
         if _IS_NO_WRITE.match(statement):
             return run()
-        reached(statement, "before")
+        reached(connection, statement, "before")
         given = run()
-        reached(statement, "after")
+        reached(connection, statement, "after")
         return given
 
     class Cursor(module.Cursor):
         def execute(self, statement: str, *parameters: Any) -> Any:
-            return watch(statement, lambda: super(Cursor, self).execute(statement, *parameters))
+            if statement.startswith("BEGIN"):
+                self.connection.only_reads = statement == "BEGIN"
+            return watch(self.connection, statement, lambda: super(Cursor, self).execute(statement, *parameters))
 
         def executemany(self, statement: str, rows: Any) -> Any:
             def one_by_one() -> Iterator[Any]:
                 for row in rows:
-                    reached(statement, "before")
+                    reached(self.connection, statement, "before")
                     yield row
 
             given = super().executemany(statement, one_by_one())
-            reached(statement, "after")
+            reached(self.connection, statement, "after")
             return given
 
     class Connection(module.Connection):
         def cursor(self, factory: type[Any] = Cursor) -> Any:
             return super().cursor(factory)
 
+        only_reads = True
+
         def commit(self) -> None:
-            watch("COMMIT", super().commit) if self.in_transaction else super().commit()
+            self._end("COMMIT", super().commit)
 
         def rollback(self) -> None:
-            watch("ROLLBACK", super().rollback) if self.in_transaction else super().rollback()
+            self._end("ROLLBACK", super().rollback)
+
+        def _end(self, statement: str, run: Callable[[], None]) -> None:
+            # SQLAlchemy ends transactions without a statement, also those that are not there or only read.
+            watch(self, statement, run) if self.in_transaction and not self.only_reads else run()
 
     def connect(*arguments: Any, **options: Any) -> Any:
         return module.connect(*arguments, factory=Connection, **options)

@@ -78,7 +78,7 @@ def _noted(operation: Operation, folder: Path, copies: Path) -> tuple[list[Point
                 plain.execute("VACUUM INTO ?", (str(copies / f"{len(states)}.db"),))
             states.append(state)
 
-    def note(statement: str, when: str) -> None:
+    def note(_connection: object, statement: str, when: str) -> None:
         # A pragma changes no row, and holds its lock until its answer is fetched.
         if not statement.startswith("PRAGMA"):
             look()
