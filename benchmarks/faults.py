@@ -4,7 +4,7 @@
 
 The operations, their points and what is looked at are those of `benchmarks.crash`. Instead of a kill, a statement
 raises what SQLite's driver raises: a disk I/O error, a full disk, a lock that another process holds. Half of the time
-SQLite has ended the transaction by itself, as it does after some of them. What the operation raises must be the error of
+SQLite has ended the transaction by itself, as it does after some of them. What the operation raises must be an error of
 evidencedesk for it; the file must hold what was committed, and the next run must complete.
 """
 
