@@ -494,7 +494,9 @@ class Desk:
         if store:
             self.store.database.require_writable()
         answerer = rag.Answerer.of(llm, checker, self.embedder, None)
-        prepared = prepare(self._cases(cases), self._asked)
+        # Keyword search can be measured where the file's embedder is not to be had.
+        asks = retrieval.read_question if mode == "keyword" and self.embedder is None else self._asked
+        prepared = prepare(self._cases(cases), asks)
         report = evaluate(self.store, prepared, answerer, k=k, mode=mode, grid=sweep)
         return remember(self.store, report) if store else report
 

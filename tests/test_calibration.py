@@ -248,10 +248,10 @@ def test_thirteen_without_an_error_prove_a_fifth_at_best() -> None:
     assert (report.answered, report.wrong) == (Rate(13, 16), Rate(0, 13))
     assert report.promise == (
         "No threshold can promise at most 5 % wrong: 16 cases prove no less than 17.1 % wrong even without an error "
-        "(95 % confidence); 59 answered without an error would, 43 more. Taken is the threshold of least cost instead, "
+        "(95 % confidence); 59 answered without an error would. Taken is the threshold of least cost instead, "
         "at which 0 of 13 are wrong: that proves a rate of at most 0.21 and no less."
     )
-    assert report.guard.source == "16 cases 01234567; No threshold can promise at most 5 % wrong"
+    assert report.guard.source == "16 cases 01234567; nothing promised"
 
 
 def test_fifty_eight_are_one_too_few_and_fifty_nine_are_enough() -> None:
@@ -262,6 +262,7 @@ def test_fifty_eight_are_one_too_few_and_fifty_nine_are_enough() -> None:
 def test_a_set_that_is_parted_clean_gives_a_promise_that_holds() -> None:
     report = calibrate(separable(70, 30))
     assert report.promised
+    assert report.guard.source == "100 cases 01234567; at most 5 % wrong promised"
     assert (report.answered, report.wrong, report.turned_away) == (Rate(70, 100), Rate(0, 70), Rate(0, 70))
     assert (report.auroc, report.max_wrong, report.confidence) == (1.0, 0.05, 0.95)
     assert "At most 5 % wrong can be promised: 0 wrong of 70 prove at most 4.2 % (95 % confidence)." in report.promise

@@ -352,7 +352,7 @@ def test_it_is_said_whether_a_threshold_separates() -> None:
     like_it = make_case("like it", "Can you return a new bike?")
     mixed = evaluated([make_case("right", "new bike within 30 days", "returns"), like_it])
     assert mixed.separation == (
-        "No threshold separates them: 1 of 1 questions to answer score no higher than 1.000, the best of those not to (AUROC 0.50)."
+        "No threshold separates them: 1 of 1 questions whose first candidate is right score no higher than 1.000, the best of the others (AUROC 0.50)."
     )
 
 
@@ -621,3 +621,37 @@ def test_a_question_that_utf8_cannot_hold_is_stored_all_the_same(tmp_path: Path)
         report = desk.evaluate([make_case("broken", "What about \ud800 bikes?"), RETURNS_CASE])
         assert report.run_id == 1
     assert plain(path, "SELECT question FROM case_history WHERE case_id = 'broken'") == [[["What about ? bikes?"]]]
+
+
+def test_keyword_search_is_evaluated_where_the_embedder_of_the_file_is_not_at_hand(tmp_path: Path) -> None:
+    """Its ranks, its guard and its answers; the vector leg is not asked, and no case fails for it."""
+    path = tmp_path / "desk.db"
+    with Desk.open(path, embedder="toy") as desk:
+        desk.ingest(CORPUS)
+    with Desk.open(path, embedder="none") as desk:
+        report = desk.evaluate(CASES, mode="keyword")
+    assert report.ok
+    assert {row.mode for row in report.retrieval} == {"keyword"}
+    assert report.guarded.answered.count > 0
+
+
+def test_a_run_is_compared_with_the_last_one_that_came_to_be(tmp_path: Path) -> None:
+    """In `case_history`: a change that the gate refused is nobody's state before, nor is another question's outcome."""
+    path = tmp_path / "desk.db"
+    with Desk.open(path, embedder="toy") as desk:
+        desk.ingest(CORPUS)
+        case = RagCase(
+            id="c", question="How long do I have to return a bike?", expected_doc_ids=("kc-returns",), answerable=True
+        )
+        other = case.model_copy(update={"question": "When do gift cards expire?"})
+        desk.evaluate([other])
+        desk.evaluate([case])
+        desk.evaluate([case])
+        with desk.engine.begin() as sql:
+            sql.exec_driver_sql("UPDATE runs SET kind = 'gate', accepted = 0 WHERE run_key = 3")
+            sql.exec_driver_sql("UPDATE run_cases SET outcome = 'error' WHERE run_key = 3")
+        desk.evaluate([case])
+        with desk.engine.connect() as sql:
+            rows = sql.exec_driver_sql("SELECT run_id, outcome_before FROM case_history ORDER BY run_id").all()
+            second = sql.exec_driver_sql("SELECT outcome FROM run_cases WHERE run_key = 2").scalar_one()
+    assert [tuple(row) for row in rows] == [(1, None), (2, None), (3, second), (4, second)]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from evidencedesk.evaluation.intervals import CONFIDENCE, upper_bound
+from evidencedesk.evaluation.intervals import CONFIDENCE, percent, upper_bound
 from evidencedesk.evaluation.logistic import fit_logistic, folds_of, threshold_for
 from evidencedesk.evaluation.metrics import Rate, Risk, aurc, auroc, risk_coverage
 from evidencedesk.evaluation.report import EvaluationReport
@@ -87,7 +87,8 @@ def calibrate(
     )
     answerable = sum(result.answerable for result in results)
     answered_right = sum(passes and is_right for passes, is_right in zip(passing, right, strict=True))
-    source = f"{len(results)} cases {cases_hash[:8]}; {promise.partition(':')[0].rstrip('.')}"
+    kept = f"at most {percent(max_wrong)} wrong promised" if found.value is not None else "nothing promised"
+    source = f"{len(results)} cases {cases_hash[:8]}; {kept}"
     return CalibrationReport(
         fit_id=None,
         guard=replace(fitted(read, right, measure=measure), threshold=float(threshold), source=source),

@@ -239,7 +239,7 @@ def threshold_for(
     if nearest is None:
         even = promise(0, len(scores), max_wrong, confidence)
         why = f"{len(scores)} cases prove no less than {percent(even.upper)} wrong even without an error {sure}; "
-        why += f"{enough} answered without an error would, {even.more_needed} more."
+        why += f"{enough} answered without an error would."
     else:
         _, errors, answered = nearest
         proved = percent(upper_bound(errors, answered, confidence))

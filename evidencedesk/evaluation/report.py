@@ -293,6 +293,6 @@ def separation(results: Sequence[CaseResult], judge: Guard | None) -> str:
     area = auroc([*good, *bad], [True] * len(good) + [False] * len(bad))
     above = sum(score <= max(bad) for score in good)
     return (
-        f"No threshold separates them: {above} of {len(good)} questions to answer score no higher than {max(bad):.3f}, "
-        f"the best of those not to (AUROC {area:.2f})."
+        f"No threshold separates them: {above} of {len(good)} questions whose first candidate is right score no higher "
+        f"than {max(bad):.3f}, the best of the others (AUROC {area:.2f})."
     )
