@@ -22,6 +22,7 @@
     │   └── BadOutput           its reply does not parse (raw)
     ├── CheckerError            a host's support checker failed
     ├── CaseError               a file of cases is wrong (path, line, faults)
+    ├── CalibrationOutdated     the file was calibrated on signals that are read no more
     └── StoreError              the database file (path)
         ├── DriverMissing       no SQLite library here can be used
         ├── DeskMissing         there is no file at that path
@@ -190,6 +191,14 @@ class CaseError(EvidenceDeskError):
     line: int
     problem: str
     faults: tuple[tuple[int, str], ...]
+
+
+class CalibrationOutdated(EvidenceDeskError):
+    """This file was calibrated by another release, on signals that this one does not read: {signals}. Calibrate it
+    again with `evidencedesk calibrate CASES` (Desk.calibrate), or let the built-in thresholds judge with
+    `evidencedesk calibrate --reset` (Desk.uncalibrate)."""
+
+    signals: str
 
 
 class StoreError(EvidenceDeskError):

@@ -25,6 +25,7 @@ from evidencedesk.records import (
     Assessment,
     Citation,
     Claim,
+    EmbedderIdentity,
     Guard,
     Hit,
     Hits,
@@ -75,20 +76,20 @@ class Answerer:
         )  # fmt: skip
 
 
-def guard_of(snapshot: Snapshot, question: Question, embedder: Embedder | None) -> Guard | None:
-    """What judges a question's candidates: what was calibrated on the user's cases, else what is built in.
+def guard_of(snapshot: Snapshot, asked_by: EmbedderIdentity | None, embedder: Embedder | None) -> Guard | None:
+    """What judges questions whose vectors `asked_by` made (None: without vectors): what was calibrated, else built in.
 
-    None: the embedder that made the question's vector has no thresholds, and nothing is answered.
+    None: that embedder has no thresholds, and nothing is answered. CalibrationOutdated as `stored_guard`.
     """
-    built_in = guard.KEYWORD_THRESHOLDS if question.vector is None else getattr(embedder, "guard_thresholds", None)
-    return stored_guard(snapshot, question.embedder) or built_in
+    built_in = guard.KEYWORD_THRESHOLDS if asked_by is None else getattr(embedder, "guard_thresholds", None)
+    return stored_guard(snapshot, asked_by) or built_in
 
 
 def assess(store: Store, question: Question, embedder: Embedder | None, as_of: datetime | None) -> Assessment:
     """What the guard says of a question's candidates. Reads only."""
     with store.read("assessing") as snapshot:
         hits = candidates(snapshot, question, snapshot.scope(as_of))
-        return guard.assess(hits, guard_of(snapshot, question, embedder))
+        return guard.assess(hits, guard_of(snapshot, question.embedder, embedder))
 
 
 def candidates(snapshot: Snapshot, question: Question, scope: Scope, mode: Mode = "hybrid") -> Hits:
@@ -120,7 +121,7 @@ def ask(
         raise ValueError("empty question")
     with store.read("asking") as snapshot:
         hits = candidates(snapshot, question, snapshot.scope(as_of))
-        asked_at, judge = snapshot.now, guard_of(snapshot, question, answerer.embedder)
+        asked_at, judge = snapshot.now, guard_of(snapshot, question.embedder, answerer.embedder)
     answer = answer_from(store, question, hits, answerer, judge, asked_at=asked_at, as_of=as_of)
     if record is None:
         return answer

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from benchmarks import trust
 from evidencedesk import CallableEmbedder, Desk, RagCase, ToyEmbedder
-from evidencedesk.errors import EmbedderMismatch
+from evidencedesk.errors import CalibrationOutdated, EmbedderMismatch
 from evidencedesk.evaluation import Rate, folds_of
 from evidencedesk.evaluation.calibration import CalibrationReport, calibrate, fitted
 from evidencedesk.evaluation.report import CaseResult, EvaluationReport, guarded_run
@@ -537,6 +537,37 @@ def test_a_guard_belongs_to_its_embedder_and_is_gone_after_another_one(tmp_path:
         desk.reembed(ToyEmbedder())
     with Desk.open(path, embedder="toy") as desk:
         assert desk.assess(QUESTION).values == ToyEmbedder.guard_thresholds
+
+
+def test_a_calibration_on_signals_of_another_release_judges_nothing_and_says_to_calibrate_again() -> None:
+    """Such a file is calibrated again as it stands, or its calibration forgotten; nothing needs to be deleted first."""
+
+    def outdate(desk: Desk) -> None:
+        with desk.store.write("a test") as transaction:
+            rename = "UPDATE guard_weights SET signal = 'agreement' WHERE signal = 'sole'"
+            transaction.connection.exec_driver_sql(rename)
+
+    with open_desk(sources=SHOP, embedder="toy") as desk:
+        desk.calibrate(MIXED)
+        outdate(desk)
+        for verb in (desk.assess, desk.ask):
+            with pytest.raises(CalibrationOutdated, match=r"does not read: agreement\. Calibrate it again with `evi"):
+                verb(QUESTION)
+        with pytest.raises(CalibrationOutdated):
+            desk.evaluate(MIXED, store=False)
+        again = desk.calibrate(MIXED)
+        assert again.fit_id == 2
+        assert desk.assess(QUESTION).values.threshold == again.guard.threshold
+        outdate(desk)
+        assert desk.uncalibrate() == 2
+        assert desk.assess(QUESTION).values == ToyEmbedder.guard_thresholds
+
+
+def test_a_calibration_does_not_depend_on_what_judged_before() -> None:
+    with open_desk(sources=SHOP, embedder="toy") as desk:
+        first = desk.calibrate(MIXED, max_wrong=0.4, confidence=0.6)
+        second = desk.calibrate(MIXED, max_wrong=0.4, confidence=0.6)
+    assert replace(first, fit_id=2) == second
 
 
 def test_a_question_that_the_embedder_cannot_read_is_judged_by_words_and_not_by_the_guard() -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 from evidencedesk import guard, rag, retrieval
 from evidencedesk.cases import RagCase
+from evidencedesk.embeddings import Embedder
 from evidencedesk.evaluation.report import (
     CaseResult,
     EvaluationReport,
@@ -31,6 +32,8 @@ from evidencedesk.store import Snapshot, Store, StoredCase, put_run, storable
 
 Prepare = Callable[[str], Question]
 """Reads a question and embeds it; raises when that fails."""
+JudgeOf = Callable[[Snapshot, EmbedderIdentity | None, Embedder | None], Guard | None]
+"""Gives what judges questions with vectors of an embedder (None: without vectors), as `rag.guard_of` does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +49,7 @@ class Prepared:
 class _Retrieved:
     ranked: Mapping[Mode, tuple[str, ...]]
     candidates: Hits
-    judge: Guard | None
-    question_embedder: EmbedderIdentity | None
-    at: datetime | None
-    asked_at: datetime
+    as_of: datetime | None
 
 
 def prepare(cases: Iterable[RagCase], ask: Prepare) -> list[Prepared]:
@@ -76,18 +76,25 @@ def evaluate(
     k: int = 10,
     mode: Mode = "hybrid",
     grid: Iterable[tuple[float, float]] | None = None,
+    judge_of: JudgeOf = rag.guard_of,
 ) -> EvaluationReport:
     """Ask every case. `mode` is how the guard's candidates are searched. Reads only.
 
-    `grid`: pairs of min_score and min_margin for the sweep; None: some around what was observed.
+    `grid`: pairs of min_score and min_margin for the sweep; None: some around what was observed. CalibrationOutdated
+    when the file's guard cannot judge.
     """
     embedder = next((p.question.embedder for p in prepared if p.question and p.question.embedder), None)
     with reads.read("evaluating") as snapshot:
         started_at, generation = snapshot.now, snapshot.generation
         in_force = len(snapshot.summaries(status="current"))
-        retrieved = [_retrieve(snapshot, each, k, mode, answerer, embedder) for each in prepared]
-    judge = next((r.judge for r in retrieved if isinstance(r, _Retrieved) and r.question_embedder == embedder), None)
-    results = [_asked(reads, each, found, answerer) for each, found in zip(prepared, retrieved, strict=True)]
+        askers = {each.question.embedder for each in prepared if each.question}
+        judges = {asked_by: judge_of(snapshot, asked_by, answerer.embedder) for asked_by in askers}
+        retrieved = [_retrieve(snapshot, each, k, mode, embedder) for each in prepared]
+    judge = judges.get(embedder)
+    results = [
+        _asked(reads, each, found, answerer, judges, started_at)
+        for each, found in zip(prepared, retrieved, strict=True)
+    ]
     return EvaluationReport(
         run_id=None, started_at=started_at, cases_hash=cases_hash(each.case for each in prepared), k=k,
         embedder=embedder, values=judge, generation=generation, documents_in_force=in_force,
@@ -155,7 +162,7 @@ def _rank(result: CaseResult, mode: Mode) -> int | None:
 
 
 def _retrieve(
-    snapshot: Snapshot, each: Prepared, k: int, mode: Mode, answerer: Answerer, embedder: EmbedderIdentity | None
+    snapshot: Snapshot, each: Prepared, k: int, mode: Mode, embedder: EmbedderIdentity | None
 ) -> _Retrieved | str:
     """What each leg finds; the error, as text, when that fails."""
     if each.question is None:
@@ -170,12 +177,9 @@ def _retrieve(
             if one == "keyword" or each.question.vector is not None
         }
         found = rag.candidates(snapshot, each.question, scope, mode=mode)
-        judge = rag.guard_of(snapshot, each.question, answerer.embedder)
     except Exception as error:  # noqa: BLE001 - a case that fails is a result
         return f"{type(error).__name__}: {error}"
-    return _Retrieved(
-        {one: ranked.get(one, ()) for one in modes}, found, judge, each.question.embedder, at, snapshot.now
-    )
+    return _Retrieved({one: ranked.get(one, ()) for one in modes}, found, at)
 
 
 def _names(hits: Iterable[Hit], case: RagCase) -> tuple[str, ...]:
@@ -185,7 +189,10 @@ def _names(hits: Iterable[Hit], case: RagCase) -> tuple[str, ...]:
     return tuple(dict.fromkeys(named))
 
 
-def _asked(reads: Reads, each: Prepared, found: _Retrieved | str, answerer: Answerer) -> CaseResult:
+def _asked(
+    reads: Reads, each: Prepared, found: _Retrieved | str, answerer: Answerer,
+    judges: Mapping[EmbedderIdentity | None, Guard | None], asked_at: datetime,
+) -> CaseResult:  # fmt: skip
     case, question = each.case, each.question
     failed = CaseResult(
         case.id, case.question, case.tags, case.answerable, case.as_of, case.expected_doc_ids, {}, None, None, "", (),
@@ -196,7 +203,8 @@ def _asked(reads: Reads, each: Prepared, found: _Retrieved | str, answerer: Answ
     failed = replace(failed, ranked=found.ranked, candidates=found.candidates)
     try:
         answer = rag.answer_from(
-            reads, question, found.candidates, answerer, found.judge, asked_at=found.asked_at, as_of=found.at
+            reads, question, found.candidates, answerer, judges[question.embedder], asked_at=asked_at,
+            as_of=found.as_of,
         )  # fmt: skip
     except Exception as error:  # noqa: BLE001 - whatever a host's checker raises is that case's result
         return replace(failed, error=f"{type(error).__name__}: {error}")

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, get_args
 
 import sqlalchemy as sa
 
-from evidencedesk.errors import NotFound
+from evidencedesk.errors import CalibrationOutdated, NotFound
 from evidencedesk.models import EmbedderRow, GuardFitRow, GuardWeightRow, RunCaseRow, RunRow, table_of
-from evidencedesk.records import CalibratedGuard, EmbedderIdentity
+from evidencedesk.records import CalibratedGuard, EmbedderIdentity, GuardSignal
 from evidencedesk.store.snapshot import Snapshot
 from evidencedesk.store.transaction import Transaction, inserted_key
 
@@ -88,7 +88,10 @@ def put_guard(
 
 
 def stored_guard(snapshot: Snapshot, embedder: EmbedderIdentity | None) -> CalibratedGuard | None:
-    """The newest guard that was calibrated for that embedder (None: keyword search); None when none was."""
+    """The newest guard that was calibrated for that embedder (None: keyword search); None when none was.
+
+    CalibrationOutdated when it weighs signals that are read no more.
+    """
     query = sa.select(_fits).order_by(_fits.c.fit_key.desc()).limit(1)
     if embedder is None:
         query = query.where(_fits.c.embedder_key.is_(None))
@@ -102,6 +105,8 @@ def stored_guard(snapshot: Snapshot, embedder: EmbedderIdentity | None) -> Calib
     weights = snapshot.connection.execute(
         sa.select(_weights).where(_weights.c.fit_key == fit.fit_key).order_by(_weights.c.signal)
     ).all()
+    if unread := {row.signal for row in weights}.difference(get_args(GuardSignal)):
+        raise CalibrationOutdated(signals=", ".join(sorted(unread)))
     when: datetime = fit.fitted_at
     return CalibratedGuard(
         tuple(row.signal for row in weights),
