@@ -479,6 +479,11 @@ class StaleCitation:
     sentence_changed: bool | None
     """Whether the new document no longer holds that sentence; None without a new document."""
 
+    def __str__(self) -> str:
+        instead = "nothing is in force instead" if self.new_doc_id is None else f"now {self.new_doc_id}"
+        sentence = {True: "; the cited sentence changed", False: "; the cited sentence still stands there", None: ""}
+        return f"{self.old_chunk_id} {self.why}; {instead}{sentence[self.sentence_changed]}"
+
 
 @dataclass(frozen=True, slots=True)
 class RecordedAnswer:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -132,6 +133,24 @@ def test_a_gated_ingest_refuses_and_says_why(shop: Path, tmp_path: Path) -> None
     assert "gate: accepted" in accepted
 
 
+@pytest.mark.parametrize("command", [["ingest", CORPUS], ["update", CORPUS / "kc-returns-v3.md"]])
+def test_a_gate_writes_its_report_too(shop: Path, tmp_path: Path, command: list[object]) -> None:
+    pytest.importorskip("matplotlib")
+    run(*command, "--gate", CASES, "--html", tmp_path / "gate.html", db=shop)
+    assert "The change holds." in (tmp_path / "gate.html").read_text(encoding="utf-8")
+    assert "is no report" in error_line(*command, "--gate", CASES, "--html", CASES, db=shop)
+
+
+def test_without_matplotlib_a_report_is_refused_in_one_line_before_anything_is_done(
+    shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    for words in (["eval", CASES], ["calibrate", CASES], ["ingest", CORPUS, "--gate", CASES]):
+        line = error_line(*words, "--html", tmp_path / "x.html", db=shop)
+        assert 'pip install "evidencedesk[report]"' in line
+    assert list(tmp_path.glob("*.html")) == []
+
+
 def test_a_gated_update_refuses_and_says_why(shop: Path, tmp_path: Path) -> None:
     text = (CORPUS / "kc-returns-v3.md").read_text(encoding="utf-8")
     file = tmp_path / "returns.md"
@@ -159,6 +178,7 @@ def test_a_gated_update_refuses_and_says_why(shop: Path, tmp_path: Path) -> None
         ["calibrate", CASES, "--max-wrong", "0"],
         ["attack", "--per-kind", "0"],
         ["ingest", CORPUS, "--fail-over", "wrong=0"],
+        ["ingest", CORPUS, "--html", "gate.html"],
         ["cases", "new"],
     ],
 )

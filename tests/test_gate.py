@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import os
 import shutil
 import signal
@@ -92,6 +93,61 @@ def test_with_stated_floors_a_case_may_flip(desk: Desk) -> None:
     report = desk.update_document(rule("We sell helmets.", doc_id="shop-v2", version="v2"), gate=gate)
     assert report.gate is not None
     assert (report.gate.accepted, len(report.gate.flips)) == (True, 1)
+
+
+def test_the_report_of_a_gate_holds_the_document_diff_the_flips_and_the_answers_gone_stale(
+    desk: Desk, tmp_path: Path
+) -> None:
+    pytest.importorskip("matplotlib")
+    desk.ask(QUESTION, record=True)
+    place = tmp_path / "gate.html"
+    changed = rule(RETURNS.replace("30", "45"), doc_id="shop-v2", version="v2")
+    for document, verdict in ((rule("We sell helmets."), "The change was refused."), (changed, "The change holds.")):
+        report = desk.update_document(document, gate=Gate(CASES, html=place))
+        page = place.read_text(encoding="utf-8")
+        assert report.notes == ()
+        assert verdict in page
+        assert f"The gate's run is number {report.gate.run_id}" in html.unescape(page)
+        assert f'<del lang="" dir="auto">{RETURNS}</del>' in page
+        assert "Recorded answers that go stale" in page
+        assert "shop-v1:c0" in page
+    desk.update_document(rule("Cards.", doc_id="cards-v1"), gate=Gate(CASES, html=place))
+    assert "Recorded answers" not in place.read_text(encoding="utf-8"), "it was stale before"
+
+
+def test_a_dry_run_and_a_refused_ingest_have_their_report_and_leave_nothing_else(desk: Desk, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    folder, place = tmp_path / "texts", tmp_path / "gate.html"
+    write_source(folder, "shop.md", "We sell helmets.", doc_id="shop-v2", version="v2", title="Shop")
+    for dry_run in (True, False):
+        report = desk.ingest(folder, gate=Gate(CASES, html=place), dry_run=dry_run)
+        assert report.gate.accepted is False
+        assert "The change was refused." in place.read_text(encoding="utf-8")
+        place.unlink()
+    assert found(desk) == ["shop-v1"]
+
+
+def test_a_report_that_cannot_be_written_stops_the_change_before_it_begins(desk: Desk, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    with pytest.raises(FileNotFoundError, match="there is no folder"):
+        desk.update_document(rule(doc_id="shop-v2", version="v2"), gate=Gate(CASES, html=tmp_path / "no" / "gate.html"))
+    assert found(desk) == ["shop-v1"]
+
+
+def test_a_report_that_fails_at_last_is_a_note_and_does_not_hide_what_became_of_the_change(
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("matplotlib")
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("evidencedesk.evaluation.gate.write_html", full)
+    report = desk.update_document(
+        rule(RETURNS.replace("30", "45"), doc_id="shop-v2", version="v2"), gate=Gate(CASES, html=tmp_path / "g.html")
+    )
+    assert (report.gate.accepted, found(desk)) == (True, ["shop-v2"])
+    assert report.notes == ("the HTML report was not written: [Errno 28] No space left on device",)
 
 
 def test_a_metric_that_there_is_not_is_named_before_anything_is_embedded(desk: Desk) -> None:

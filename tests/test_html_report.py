@@ -11,7 +11,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from builders import make_source, open_desk
+from builders import MOMENT, make_source, open_desk
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -19,7 +19,7 @@ from evidencedesk.cases import RagCase
 from evidencedesk.evaluation.calibration import CalibrationReport
 from evidencedesk.evaluation.html import write_html
 from evidencedesk.evaluation.report import CaseResult, EvaluationReport, guarded_run
-from evidencedesk.records import Flip, GateReport, SentenceChange
+from evidencedesk.records import Flip, GateReport, RecordedAnswer, SentenceChange, StaleCitation
 
 SOURCES = (
     make_source("You can return a bike within 30 days of delivery.", doc_id="returns-v1", heading="Returning", path="returns.md"),
@@ -297,6 +297,29 @@ def test_a_gate_tells_its_verdict_what_flipped_and_what_the_documents_say_otherw
     assert "cards-v1 (corrected in place)" in found.text
 
 
+def stale_answer(text: str = "Within 30 days.", **given: object) -> RecordedAnswer:
+    citation = StaleCitation("returns-v1:c0", "returns-v1", "returns-v2", "superseded", text, True)
+    facts = {"answer_id": 3, "question": "How long?", "text": text, "detail": "", "stale": (citation,), **given}
+    return RecordedAnswer(
+        asked_at=MOMENT, as_of=None, abstained=False, reason="ok", model="quoting", citations=(), **facts
+    )
+
+
+def test_a_gate_names_the_recorded_answers_that_its_change_takes_the_ground_from(page, evaluation) -> None:
+    text = page(evaluation, gate=gate(), gone_stale=[stale_answer()]).text
+    assert "Recorded answers that go staleHow long? answer 3" in text
+    assert "returns-v1:c0 superseded; now returns-v2; the cited sentence changedWithin 30 days." in text
+    assert "Recorded answers" not in page(evaluation, gate=gate()).text
+
+
+def test_a_gate_without_a_calibration_does_not_ask_for_one(page, evaluation, calibration) -> None:
+    ids = [
+        {section["id"] for section in page(evaluation, gate=gate(), calibration=fitted).named("section")}
+        for fitted in (None, calibration)
+    ]
+    assert ids[1] - ids[0] == {"calibration"}
+
+
 def test_a_gate_that_nothing_flipped_says_so_and_without_one_there_is_no_section(page, evaluation) -> None:
     held = page(evaluation, gate=gate(accepted=True, objections=()))
     assert "The change holds." in held.text
@@ -336,7 +359,7 @@ def shape(found: Page) -> list[tuple[str, frozenset[str]]]:
 
 def test_a_question_that_holds_a_script_is_shown_as_text_and_never_runs(page, evaluation) -> None:
     report, refused = hostile(evaluation, HOSTILE)
-    found = page(report, gate=refused)
+    found = page(report, gate=refused, gone_stale=[stale_answer(HOSTILE, question=HOSTILE)])
     assert not found.named("script")
     assert not found.named("img")
     assert found.within("del") == [HOSTILE]

@@ -292,10 +292,7 @@ def print_recorded(answer: RecordedAnswer) -> None:
     print_text(f"   {answer.question}")
     print_text(f"   {answer.text or answer.detail}")
     for stale in answer.stale:
-        instead = "nothing is in force instead" if stale.new_doc_id is None else f"now {stale.new_doc_id}"
-        sentence = {True: "the cited sentence changed", False: "the cited sentence still stands there", None: ""}
-        parts = [f"   stale: {stale.old_chunk_id} {stale.why}", instead, sentence[stale.sentence_changed]]
-        print_text("; ".join(part for part in parts if part))
+        print_text(f"   stale: {stale}")
 
 
 def print_gate(gate: GateReport | None) -> None:

@@ -67,7 +67,7 @@ class _Commands(TyperGroup):
         except KeyboardInterrupt:
             print_aside("interrupted")
             raise typer.Exit(INTERRUPTED) from None
-        except (EvidenceDeskError, OSError, ValueError) as error:
+        except (EvidenceDeskError, OSError, ValueError, ImportError) as error:
             print_aside(f"error: {error}")
             raise typer.Exit(ERROR) from error
 
@@ -144,6 +144,15 @@ def embedder_option(name: str) -> str:
     return name
 
 
+def html_option(file: Path | None) -> Path | None:
+    """Look whether a report can be written there before anything is asked."""
+    if file is not None:
+        from evidencedesk.evaluation.html import require_writable
+
+        require_writable(file)
+    return file
+
+
 def _version_option(wanted: bool) -> None:
     if wanted:
         print_text(f"evidencedesk {__version__}")
@@ -176,6 +185,12 @@ GateFile = Annotated[
         help="Commit only if these cases hold of what the change makes true; else undo it and exit with 3.",
     ),
 ]  # fmt: skip
+HtmlFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--html", metavar="FILE", callback=html_option, help="Write what was found as one HTML file (extra report)."
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print the records as JSON, nothing else, on stdout.")]
 _Lang = Annotated[
     str | None,
@@ -210,7 +225,7 @@ def _require(path: Path, kind: str) -> None:
         "evidencedesk ingest corpus",
         "evidencedesk ingest corpus --dry-run",
         "evidencedesk ingest corpus --prune",
-        "evidencedesk ingest corpus --gate data/rag_cases.jsonl",
+        "evidencedesk ingest corpus --gate data/rag_cases.jsonl --html gate.html",
         "evidencedesk ingest corpus --db shop.db --embedder toy",
     )
 )
@@ -241,6 +256,7 @@ def ingest(
     gate: GateFile = None,
     fail_under: FailUnder = None,
     fail_over: FailOver = None,
+    html: HtmlFile = None,
     as_json: Json = False,
 ) -> None:  # fmt: skip
     """Bring in a folder, making the file if there is none.
@@ -249,7 +265,7 @@ def ingest(
     it is reported with its line, and the exit code is 4.
     """
     _require(folder, "folder")
-    asked = _gate(gate, fail_under, fail_over)
+    asked = _gate(gate, fail_under, fail_over, html)
     place = ":memory:" if dry_run and not schema.exists(db) else db
     latest: IngestProgress | None = None
     with Desk.open(place, embedder=embedder, create=not dry_run, chunk_chars=chunk_chars) as desk:
@@ -277,16 +293,18 @@ def ingest(
         raise typer.Exit(DONE_WITH_FAILURES)
 
 
-def _gate(cases: Path | None, fail_under: list[str] | None, fail_over: list[str] | None) -> Gate | None:
+def _gate(
+    cases: Path | None, fail_under: list[str] | None, fail_over: list[str] | None, html: Path | None
+) -> Gate | None:
     if cases is None:
-        if fail_under or fail_over:
-            raise typer.BadParameter("--fail-under and --fail-over go with --gate CASES")
+        if fail_under or fail_over or html is not None:
+            raise typer.BadParameter("--fail-under, --fail-over and --html go with --gate CASES")
         return None
     from evidencedesk.cli.trust import limits
     from evidencedesk.evaluation.gate import Gate
 
     _require(cases, "file")
-    return Gate(cases, limits("--fail-under", fail_under), limits("--fail-over", fail_over))
+    return Gate(cases, limits("--fail-under", fail_under), limits("--fail-over", fail_over), html)
 
 
 def _interrupted(latest: IngestProgress | None, *, dry_run: bool) -> str:
@@ -305,6 +323,7 @@ def update(
     gate: GateFile = None,
     fail_under: FailUnder = None,
     fail_over: FailOver = None,
+    html: HtmlFile = None,
     db: Db = DEFAULT_PATH,
     embedder: EmbedderName = "auto",
     as_json: Json = False,
@@ -314,7 +333,7 @@ def update(
     The former text of its doc_id is replaced, and older versions become superseded, in one step.
     """
     _require(file, "file")
-    asked = _gate(gate, fail_under, fail_over)
+    asked = _gate(gate, fail_under, fail_over, html)
     with Desk.open(db, embedder=embedder, create=False) as desk:
         report = desk.update_document(file, gate=asked)
     if as_json:

@@ -27,6 +27,7 @@ from evidencedesk.cli.program import (
     EmbedderName,
     FailOver,
     FailUnder,
+    HtmlFile,
     Json,
     app,
     examples,
@@ -99,9 +100,7 @@ def evaluate(
     ] = None,
     fail_under: FailUnder = None,
     fail_over: FailOver = None,
-    html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="Write the report as one HTML file (extra report).")
-    ] = None,
+    html: HtmlFile = None,
     no_store: Annotated[bool, typer.Option("--no-store", help="Keep no run in the file, and only read it.")] = False,
     db: Db = DEFAULT_PATH,
     embedder: EmbedderName = "auto",
@@ -113,7 +112,6 @@ def evaluate(
     or ceiling that was given.
     """
     floors, ceilings = limits("--fail-under", fail_under), limits("--fail-over", fail_over)
-    _require_place(html)
     with Desk.open(db, embedder=embedder, read_only=no_store, create=False) as desk:
         before = desk.outcomes(compare) if compare is not None else None
         report = desk.evaluate(cases, llm=llm_client(llm, base_url), k=k, mode=mode, store=not no_store)
@@ -135,14 +133,6 @@ def evaluate(
         raise typer.Exit(DONE_WITH_FAILURES)
     if broken:
         raise typer.Exit(ABSTAINED)
-
-
-def _require_place(html: Path | None) -> None:
-    """Look whether the report can be written there before the cases are asked."""
-    if html is not None:
-        from evidencedesk.evaluation.html import require_place
-
-        require_place(html)
 
 
 def limits(option: str, given: list[str] | None) -> dict[str, float]:
@@ -171,9 +161,7 @@ def calibrate(
     strict: Annotated[
         bool, typer.Option("--strict", help="Hold the confidence for the choice of the threshold too.")
     ] = False,
-    html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="Write evaluation and calibration as one HTML file.")
-    ] = None,
+    html: HtmlFile = None,
     reset: Annotated[bool, typer.Option("--reset", help="Forget it: the built-in thresholds judge again.")] = False,
     db: Db = DEFAULT_PATH,
     embedder: EmbedderName = "auto",
@@ -187,7 +175,6 @@ def calibrate(
         raise typer.BadParameter("give CASES, or --reset")
     if not 0 < max_wrong < 1 or not 0 < confidence < 1:
         raise typer.BadParameter("--max-wrong and --confidence must lie between 0 and 1")
-    _require_place(html)
     with Desk.open(db, embedder="none" if reset else embedder, create=False) as desk:
         if cases is None:
             count = desk.uncalibrate()

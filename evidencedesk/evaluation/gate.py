@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import TypeVar
 
 from evidencedesk.cases import RagCase, load_rag_cases
+from evidencedesk.evaluation.html import require_writable, write_html
 from evidencedesk.evaluation.report import GOOD, EvaluationReport, flips, objections
 from evidencedesk.evaluation.run import Prepare, evaluate, prepare, remember
 from evidencedesk.index import Index
 from evidencedesk.rag import Answerer
-from evidencedesk.records import Document, GateReport, IngestReport, SentenceChange, UpdateReport
-from evidencedesk.store import Snapshot, Store
+from evidencedesk.records import Document, GateReport, IngestReport, RecordedAnswer, SentenceChange, UpdateReport
+from evidencedesk.store import Snapshot, Store, recorded_answers
 from evidencedesk.text import sentences
 
 Report = TypeVar("Report", IngestReport, UpdateReport)
@@ -29,15 +30,17 @@ Report = TypeVar("Report", IngestReport, UpdateReport)
 class Gate:
     """The cases that must hold, and what must hold of them.
 
-    `fail_under` and `fail_over` name metrics (`recall@3`, `wrong`; `evaluation.METRICS` lists them) and the least or
-    most that they may be. Without any, a case that came out well before and does not any more is what refuses the
-    change. A case that fails always does.
+    `fail_under` and `fail_over` name metrics (`recall@3`, `wrong`; `evaluation.report.METRICS` lists them) and the
+    least or most that they may be. Without any, a case that came out well before and does not any more is what refuses
+    the change. A case that fails always does.
     """
 
     cases: str | Path | Sequence[RagCase]
     """The cases, or the JSONL file that holds them."""
     fail_under: Mapping[str, float] = field(default_factory=dict)
     fail_over: Mapping[str, float] = field(default_factory=dict)
+    html: str | Path | None = None
+    """Where to write what was found as one HTML file, which needs the extra `report`; None: nowhere."""
 
     def load(self) -> list[RagCase]:
         """The cases. CaseError for a file with a fault; which documents there will be is not known yet."""
@@ -61,19 +64,26 @@ def gated(
     """Make a change if the cases hold; gives its report with what the gate found. Writes, unless refused or `dry_run`.
 
     `replaced`: documents by doc_id whose text the change would replace in place, as they were. Whatever the change
-    raises reaches the caller, and nothing of it was written. The run is stored either way, save in a dry run.
+    raises reaches the caller, and nothing of it was written. The run is stored either way, save in a dry run. Raises
+    what `require_writable` does for an HTML file that cannot be written; if that fails at last, a note says so.
     """
     objections(dict.fromkeys((*gate.fail_under, *gate.fail_over), 0.0), gate.fail_under, gate.fail_over)
+    if gate.html is not None:
+        require_writable(gate.html)
     prepared = prepare(gate.load(), ask)
     before = evaluate(index.store, prepared, answerer)
     report: Report | None = None
+    gone_stale: list[RecordedAnswer] = []
     try:
         with index.store.write("trying a change") as transaction:
             inside = index.store.within(transaction)
             if transaction.generation != before.generation:
                 before = evaluate(inside, prepared, answerer)
+            stale_before = {} if gate.html is None else _stale_answers(inside)
             report = change(replace(index, store=inside))
             after = evaluate(inside, prepared, answerer)
+            if gate.html is not None:
+                gone_stale = [answer for key, answer in _stale_answers(inside).items() if key not in stale_before]
             found = _look(inside, gate, before, after, report, replaced)
             if dry_run or not found.accepted:
                 raise _UndoneError
@@ -82,9 +92,20 @@ def gated(
     if report is None:
         raise LookupError("the change gave no report")
     if not dry_run:
-        stored = remember(index.store, after, kind="gate", accepted=found.accepted)
-        found = replace(found, run_id=stored.run_id)
-    return replace(report, gate=found)
+        after = remember(index.store, after, kind="gate", accepted=found.accepted)
+        found = replace(found, run_id=after.run_id)
+    notes: tuple[str, ...] = report.notes
+    if gate.html is not None:
+        try:
+            write_html(gate.html, after, gate=found, gone_stale=gone_stale)
+        except OSError as error:  # what became of the change is decided, and is what the caller must hear of
+            notes = (*notes, f"the HTML report was not written: {error}")
+    return replace(report, gate=found, notes=notes)
+
+
+def _stale_answers(store: Store) -> dict[int, RecordedAnswer]:
+    with store.read("reading answers") as snapshot:
+        return {answer.answer_id: answer for answer in recorded_answers(snapshot, stale=True)}
 
 
 def _look(

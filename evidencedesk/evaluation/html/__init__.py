@@ -6,21 +6,27 @@ HTML alone, and becomes it in `elements`, where every text is escaped.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from evidencedesk.evaluation.calibration import CalibrationReport
-from evidencedesk.evaluation.html.charts import drawing
+from evidencedesk.evaluation.html.charts import drawing, require_matplotlib
 from evidencedesk.evaluation.html.page import page
 from evidencedesk.evaluation.report import EvaluationReport
-from evidencedesk.records import GateReport
+from evidencedesk.records import GateReport, RecordedAnswer
 
-__all__ = ["require_place", "write_html"]
+__all__ = ["require_writable", "write_html"]
 
 _BEGINNING = b"<!doctype html>"
 
 
-def require_place(path: str | Path) -> None:
-    """FileNotFoundError without the folder; FileExistsError for a file that is no report: only that is replaced."""
+def require_writable(path: str | Path) -> None:
+    """Look whether a report can be written there, before what it tells is asked.
+
+    FileNotFoundError without the folder; FileExistsError for a file that is no report: only that is replaced.
+    ImportError when matplotlib, the extra `report`, is missing.
+    """
+    require_matplotlib()
     place = Path(path)
     if not place.parent.is_dir():
         raise FileNotFoundError(f"{place}: there is no folder {place.parent}")
@@ -38,14 +44,16 @@ def write_html(
     *,
     calibration: CalibrationReport | None = None,
     gate: GateReport | None = None,
+    gone_stale: Sequence[RecordedAnswer] = (),
 ) -> None:
     """Write an evaluation, and what a calibration and a gate found, as one HTML file. Replaces an HTML file at `path`.
 
-    Reads nothing but its arguments. The file holds the questions and the labels of what was found for them, so share it
-    as you would share those. Drawing sets matplotlib's global style for its duration and then puts it back. ImportError
-    when matplotlib, the extra `report`, is missing; OSError when the file cannot be written, or is no HTML file.
+    `gone_stale`: the recorded answers that the gate's change takes the ground from. Reads nothing but its arguments.
+    The file holds the questions and the labels of what was found for them, so share it as you would share those.
+    Drawing sets matplotlib's global style for its duration and then puts it back. Raises what `require_writable` does,
+    and OSError.
     """
-    require_place(path)
+    require_writable(path)
     with drawing():
-        written = page(evaluation, calibration, gate)
+        written = page(evaluation, calibration, gate, gone_stale)
     Path(path).write_text(written, encoding="utf-8", newline="\n")

@@ -8,6 +8,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from evidencedesk.evaluation.html.elements import Content, Markup, element, escaped
@@ -31,14 +32,18 @@ _WIDTH, _LEFT, _RIGHT = 360, 48, 22
 _one_at_a_time = threading.Lock()
 
 
+def require_matplotlib() -> None:
+    """ImportError that says what to install."""
+    if find_spec("matplotlib") is None:
+        problem = 'matplotlib, which draws the charts, is not installed; `pip install "evidencedesk[report]"`'
+        raise ImportError(problem)
+
+
 @contextmanager
 def drawing() -> Iterator[None]:
     """Draw in a style of our own, whatever the host's; one thread at a time, for matplotlib has one style for all."""
-    try:
-        import matplotlib.style
-    except ImportError as error:
-        problem = 'matplotlib, which draws the charts, is not installed; `pip install "evidencedesk[report]"`'
-        raise ImportError(problem) from error
+    import matplotlib.style
+
     style = {
         "svg.fonttype": "none", "svg.hashsalt": "evidencedesk", "font.size": 12, "text.color": INK,
         "axes.edgecolor": LINE, "axes.labelcolor": MUTED, "axes.facecolor": "none", "figure.facecolor": "none",

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from evidencedesk.evaluation.html.elements import Content, Markup, element, written
 from evidencedesk.evaluation.html.words import OUTCOMES, badge
-from evidencedesk.records import GateReport
+from evidencedesk.records import GateReport, RecordedAnswer, StaleCitation
 
 
-def gate_section(gate: GateReport) -> Markup:
-    """Why a change was refused, the cases that flipped, and what the documents say otherwise."""
+def gate_section(gate: GateReport, gone_stale: Sequence[RecordedAnswer]) -> Markup:
+    """Why it was refused, the cases that flipped, what the documents say otherwise, and the answers that go stale."""
     run = None if gate.run_id is None else element("p", f"The gate's run is number {gate.run_id} in the file.")
     objections = (
         [element("h3", "Why it was refused"), element("ul", [written(text, "li") for text in gate.objections])]
@@ -40,4 +42,24 @@ def gate_section(gate: GateReport) -> Markup:
         for change in gate.changes
     ]  # fmt: skip
     diff = [element("h3", "What the documents say otherwise"), changes] if changes else None
-    return element("div", run, objections, flipped, diff)
+    return element("div", run, objections, flipped, diff, _stale(gone_stale))
+
+
+def _stale(answers: Sequence[RecordedAnswer]) -> Content:
+    if not answers:
+        return None
+    listed = [
+        element(
+            "li",
+            written(answer.question, class_="question"),
+            element("span", f" answer {answer.answer_id}", class_="muted"),
+            element("ul", [element("li", _citation(citation)) for citation in answer.stale]),
+            class_="card",
+        )
+        for answer in answers
+    ]
+    return [element("h3", "Recorded answers that go stale"), element("ul", listed, class_="plain")]
+
+
+def _citation(citation: StaleCitation) -> Content:
+    return [written(f"{citation}"), written(citation.cited_sentence, "p") if citation.cited_sentence else None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from evidencedesk.evaluation.calibration import CalibrationReport
@@ -15,22 +16,27 @@ from evidencedesk.evaluation.html.sweep import sweep_section
 from evidencedesk.evaluation.html.words import bar, bounds, counted, n_of
 from evidencedesk.evaluation.intervals import percent, promise
 from evidencedesk.evaluation.report import EvaluationReport
-from evidencedesk.records import CalibratedGuard, GateReport, Guard
+from evidencedesk.records import CalibratedGuard, GateReport, Guard, RecordedAnswer
 
 MAX_WRONG = 0.05
 """The rate of wrong answers that the headline holds the cases against, where no calibration names another."""
 
 
-def page(evaluation: EvaluationReport, calibration: CalibrationReport | None, gate: GateReport | None) -> str:
+def page(
+    evaluation: EvaluationReport,
+    calibration: CalibrationReport | None,
+    gate: GateReport | None,
+    gone_stale: Sequence[RecordedAnswer],
+) -> str:
     """All of an HTML file."""
-    sections = [
-        ("recall", "What is found", recall_section(evaluation)),
-        ("sweep", "What the guard lets pass", sweep_section(evaluation)),
-        ("calibration", "Calibration", calibration_section(evaluation, calibration)),
-        ("cases", "Every case", cases_section(evaluation)),
-    ]
+    sections = []
     if gate is not None:
-        sections.insert(0, ("change", "The change", gate_section(gate)))
+        sections.append(("change", "The change", gate_section(gate, gone_stale)))
+    sections.append(("recall", "What is found", recall_section(evaluation)))
+    sections.append(("sweep", "What the guard lets pass", sweep_section(evaluation)))
+    if gate is None or calibration is not None:
+        sections.append(("calibration", "Calibration", calibration_section(evaluation, calibration)))
+    sections.append(("cases", "Every case", cases_section(evaluation)))
     links = [element("a", heading, href=f"#{name}") for name, heading, _ in sections]
     body = element(
         "body",
