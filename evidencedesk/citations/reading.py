@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
@@ -48,7 +48,8 @@ _CODE_PARTS = re.compile(r"[^\w]+")
 _ONLY_DOTS = re.compile(r"[\w.]+")
 _ADDRESS_BEGINS = re.compile(r"(?:https?://)?(?:www\.)?")
 _BANGLA_NEGATED_VERB = re.compile("(?:য\u09bc|েন|ে)নি$")
-_UN = re.compile(r"^un(?!der|it|iv)(?=\w{4,}(?:ed|en|able)$)")
+_UN = re.compile(r"^(?:un(?!der|it|iv)(?=\w{4,}(?:ed|en|able)$)|non(?=\w{2}))")
+_JOINS_NON = re.compile(r"[-‐‑‒–\s]")
 _AFFIRMS = re.compile(r"not\s+only\b(?=[^.;]{0,200}\bbut\b)|yet\b(?!\s+to\b)|no\s+doubt\b", re.I)
 _DENIES_NOUN = re.compile(r"(?:no|without|zero)\b", re.I)
 _NOUN_ENDS = re.compile(r"\b(?:for|in|at|on|to|from|by|with|of|is|are|was|were|can|will|has|have)\b", re.I)
@@ -249,6 +250,8 @@ def _phrases(text: str, tokens: Sequence[Token]) -> Iterator[tuple[Meaning, int,
         if token.kind == "code" and _is_code(text, token):
             code_end = max(code_end, token.end)
         elif token.start >= code_end and token.kind != "number":
+            if words and words[-1].term == "non" and _JOINS_NON.fullmatch(text, words[-1].end, token.start):
+                token = replace(words.pop(), term=f"non{token.term}", end=token.end)  # noqa: PLW2901 - one word of two
             words.append(token)
     meanings = [_meaning(token.term) for token in words]
     at, back = 0, -1
