@@ -45,6 +45,10 @@ _CUT_WAIT_SECONDS = 0.2
 
 _WRITE = "evidencedesk_write"
 _POOL_SIZE = 8
+_open_here: dict[int, tuple[int, int]] = {}
+"""Device and inode of the file of each connection of this process, and of each attempt to make one."""
+_past_sqlite = threading.Lock()
+"""Held while a file is looked at past SQLite: no connection to it begins meanwhile."""
 # Pools of a parent process: a forked child must neither use nor close their connections.
 _abandoned_pools: list[object] = []
 
@@ -398,6 +402,70 @@ def _problem(error: BaseException) -> str:
     return problem
 
 
+@contextmanager
+def _unless_open_here(path: Path) -> Iterator[bool]:
+    """True when the file may be opened and closed past SQLite until the block ends.
+
+    Not while this process has a connection to it: closing any descriptor of a file, POSIX drops every lock that the
+    process has on it, and another process may then take the write-ahead log away from under the connection.
+    """
+    with _past_sqlite:
+        yield _identity(path) not in list(_open_here.values())
+
+
+def first_bytes(path: Path, count: int) -> bytes | None:
+    """How the file begins; None when this process has a connection to it. OSError when it cannot be read."""
+    with _unless_open_here(path) as free:
+        if not free:
+            return None
+        with path.open("rb") as file:
+            return file.read(count)
+
+
+def rows_without_log(path: Path, query: str) -> list[tuple[Any, ...]] | None:
+    """What a query gives of the file alone, without its write-ahead log.
+
+    None when this process has a connection to it, or when it does not answer, as while a checkpoint moves its pages.
+    """
+    module = find_driver().module
+    with _unless_open_here(path) as free:
+        if not free:
+            return None
+        raw = module.connect(f"{path.as_uri()}?mode=ro&immutable=1", uri=True)
+        try:
+            return [tuple(row) for row in raw.execute(query)]
+        except module.Error:
+            return None
+        finally:
+            raw.close()
+
+
+def _forget_who_looked() -> None:
+    """A fork may happen while another thread looks; the child has no such thread."""
+    global _past_sqlite  # noqa: PLW0603 - a lock that may be held cannot be let go by the child
+    _past_sqlite = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_who_looked)
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def log_size(path: Path, suffix: Literal["-wal", "-journal"]) -> int:
+    """Bytes of a log beside the file; 0 when there is none, as after another process has just put it away."""
+    try:
+        return path.with_name(path.name + suffix).stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
 def translate(problem: str, path: str, stage: str, waited_seconds: float) -> EvidenceDeskError:
     """The typed error for what the driver reported; by its text, which is the same in every driver."""
     lowered = problem.lower()
@@ -432,21 +500,24 @@ def connect_database(
     name = str(path) if str(path) == MEMORY else str(Path(path).resolve())
 
     def connect() -> Any:
+        uri = MEMORY
         if name == MEMORY:
             raw = found.module.connect(MEMORY, isolation_level=None, check_same_thread=False)
         else:
             # Our own BEGIN, so isolation_level is None: the driver's own transactions begin too late to lock in time.
-            raw = found.module.connect(
-                _uri(Path(name), read_only), uri=True, isolation_level=None, check_same_thread=False
-            )
+            with _opening(Path(name)) as opened:
+                uri = _uri(Path(name), read_only)
+                raw = found.module.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
+                opened(raw)
         try:
             _prepare(raw, found, busy_timeout_seconds)
-            if read_only:
+            if read_only and "?mode=rw" in uri:
                 raw.execute("PRAGMA query_only = ON")
             if not read_only and journal is not None and name != MEMORY:
                 _use_wal(raw, name)
         except BaseException:
             raw.close()
+            _open_here.pop(id(raw), None)
             raise
         return raw
 
@@ -458,6 +529,7 @@ def connect_database(
         )
         engine = sa.create_engine("sqlite://", module=found.module, creator=connect, **pooling)
         event.listen(engine, "begin", _begin)
+        event.listen(engine, "close", lambda raw, _record: _open_here.pop(id(raw), None))
         return engine
 
     lock = threading.RLock() if name == MEMORY else nullcontext()
@@ -468,7 +540,7 @@ def _uri(path: Path, read_only: bool) -> str:
     if not read_only:
         return f"{path.as_uri()}?mode=rwc"
     # What a process that was killed left half done is undone with the first look, and for that SQLite has to write.
-    mode = "rw" if _size(path, "-journal") and os.access(path, os.W_OK) else "ro"
+    mode = "rw" if log_size(path, "-journal") and os.access(path, os.W_OK) else "ro"
     return f"{path.as_uri()}?mode={mode}" + ("&immutable=1" if _must_be_immutable(path) else "")
 
 
@@ -479,21 +551,13 @@ def _must_be_immutable(path: Path) -> bool:
     newer pages nor a -journal older ones, nothing is missed; whoever may write the folder may still change the file, so
     `read` looks.
     """
-    return not os.access(path.parent, os.W_OK) and not _size(path, "-wal") and not _size(path, "-journal")
+    return not os.access(path.parent, os.W_OK) and not log_size(path, "-wal") and not log_size(path, "-journal")
 
 
 def _mark_of(path: Path) -> tuple[int, ...]:
     """What changes when another process writes the file."""
     found = path.stat()
-    return (found.st_ino, found.st_size, found.st_mtime_ns, _size(path, "-wal"))
-
-
-def _size(path: Path, suffix: str) -> int:
-    """Bytes of a log beside the file; 0 when there is none, as after another process has just put it away."""
-    try:
-        return path.with_name(path.name + suffix).stat().st_size
-    except FileNotFoundError:
-        return 0
+    return (found.st_ino, found.st_size, found.st_mtime_ns, log_size(path, "-wal"))
 
 
 def _prepare(raw: Any, driver: Driver, busy_timeout_seconds: float) -> None:
@@ -518,6 +582,24 @@ def _use_wal(raw: Any, path: str) -> None:
         )
     # A log that was longer once does not stay so when it is begun anew.
     raw.execute(f"PRAGMA journal_size_limit = {LOG_LIMIT_BYTES}")
+
+
+@contextmanager
+def _opening(path: Path) -> Iterator[Callable[[Any], None]]:
+    """Keeps others from looking at the file past SQLite while a connection is made, and as long as it lasts."""
+    attempt = object()
+    with _past_sqlite:
+        if (before := _identity(path)) is not None:
+            _open_here[id(attempt)] = before
+
+    def opened(raw: Any) -> None:
+        if (made := _identity(path)) is not None:
+            _open_here[id(raw)] = made
+
+    try:
+        yield opened
+    finally:
+        _open_here.pop(id(attempt), None)
 
 
 def _name(building: Path, target: Path) -> None:

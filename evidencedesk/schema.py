@@ -13,8 +13,17 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from evidencedesk.connections import Database, connect_database
-from evidencedesk.errors import DeskDamaged, DeskMissing, NotADesk, ReadOnlyDesk, SchemaTooNew, SchemaTooOld, StoreError
+from evidencedesk.connections import Database, connect_database, first_bytes, log_size, rows_without_log
+from evidencedesk.errors import (
+    DeskDamaged,
+    DeskMissing,
+    NotADesk,
+    ReadOnlyDesk,
+    SchemaTooNew,
+    SchemaTooOld,
+    StoreError,
+    StoreFailure,
+)
 from evidencedesk.models import Base
 
 APPLICATION_ID = 0x45764473
@@ -27,6 +36,8 @@ HEAD = REVISIONS[-1]
 
 _MAGIC = b"SQLite format 3\x00"
 _APPLICATION_ID_OFFSET = 68
+_WRITE_VERSION_OFFSET, _ROLLBACK = 18, 1
+"""A file that never had a write-ahead log since it was made, as a backup is until it is opened."""
 _alembic_lock = threading.Lock()  # Alembic's command API keeps its context in module globals
 
 
@@ -40,17 +51,19 @@ def exists(path: Path) -> bool:
     """Whether there is a desk at `path`: False when there is no file or an empty one. Writes nothing.
 
     Reads the header as bytes, because opening a foreign file with SQLite may already change it. NotADesk when
-    the file is something else or cannot be read.
+    the file is something else or cannot be read, StoreFailure when a write-ahead log of another file lies beside it.
     """
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             raise NotADesk(path=str(path), problem="it is a folder or a device, no file")
-        with path.open("rb") as file:
-            header = file.read(100)
+        log_bytes = log_size(path.resolve(), "-wal")
+        header = first_bytes(path, 100)
     except FileNotFoundError:
         return False
     except (OSError, ValueError) as error:
         raise NotADesk(path=str(path), problem=f"it cannot be read: {error}") from error
+    if header is None:
+        return True  # this process has it open, and looked at it before
     if not header:
         return False
     if not header.startswith(_MAGIC) or len(header) < 100:
@@ -58,7 +71,40 @@ def exists(path: Path) -> bool:
     (application_id,) = struct.unpack_from(">I", header, _APPLICATION_ID_OFFSET)
     if application_id != APPLICATION_ID:
         raise NotADesk(path=str(path), problem="it is another program's SQLite database")
+    if header[_WRITE_VERSION_OFFSET] == _ROLLBACK and log_bytes and log_size(path.resolve(), "-wal"):
+        raise _log_of_another_file(path)
     return True
+
+
+def state_in_file(path: Path) -> tuple[int, str] | None:
+    """Number and generation of the state that the file alone is in, where there is a write-ahead log beside it.
+
+    None when there is no log, and when that cannot be said. Read it before the snapshot that `require_own_log` gets.
+    """
+    if not log_size(path.resolve(), "-wal"):
+        return None
+    found = rows_without_log(path.resolve(), "SELECT change_number, generation FROM state")
+    return (int(found[0][0]), str(found[0][1])) if found is not None and len(found) == 1 else None
+
+
+def require_own_log(connection: sa.Connection, path: Path, in_file: tuple[int, str] | None) -> None:
+    """StoreFailure when the write-ahead log beside a file is another one's: its own only leads on from what it holds.
+
+    Such a log is left when a killed process's file is replaced by a copy, and SQLite would play it into that.
+    """
+    if in_file is None:
+        return
+    rows = connection.exec_driver_sql("SELECT change_number, generation FROM recent_states")
+    recent = {row[0]: row[1] for row in rows}
+    number, generation = in_file
+    if recent and number >= min(recent) and recent.get(number) != generation:
+        raise _log_of_another_file(path)
+
+
+def _log_of_another_file(path: Path) -> StoreFailure:
+    log = f"{path.resolve().name}-wal"
+    problem = f"{log} beside it is the write-ahead log of another file, which was there before; move {log} away"
+    return StoreFailure(path=str(path), stage="opening", problem=problem)
 
 
 def create(path: Path) -> None:
@@ -72,11 +118,11 @@ def create(path: Path) -> None:
     if not os.access(path.parent, os.W_OK):
         raise ReadOnlyDesk(path=str(path), problem="its folder is read-only, so no file can be made there")
     path = path.resolve()  # a link that leads nowhere yet: the file is made where it leads
-    wal = path.with_name(path.name + "-wal")
-    if wal.exists() and not path.exists():
-        # SQLite would play it into the new file, and deleted documents would come back.
+    if log_size(path, "-wal") and not (path.exists() and path.stat().st_size):
+        # SQLite would play it into the new file, and deleted documents would come back; or drop it, and with it what
+        # could be mended by somebody who knows how.
         raise NotADesk(
-            path=str(path), problem=f"it is gone, but its write-ahead log {wal.name} is there; move that away"
+            path=str(path), problem=f"it is gone, but its write-ahead log {path.name}-wal is there; move that away"
         )
     building = path.with_name(f".{path.name}.new-{os.getpid()}-{threading.get_ident()}")
     try:

@@ -166,6 +166,8 @@ def open_store(
     elif upgrade and not read_only:
         schema.upgrade(file)
     # The look at the revision is another connection's, which sets nothing: a file that is refused stays as it is.
+    in_file = schema.state_in_file(file)
     with closing(connect_database(file, read_only=True)) as looking, looking.read("reading its schema") as connection:
         schema.require_head(connection, str(file))
+        schema.require_own_log(connection, file, in_file)
     return Store(connect_database(file, read_only=read_only), clock)
