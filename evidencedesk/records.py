@@ -582,11 +582,13 @@ class GateReport:
     """Why it was refused; empty when it was accepted."""
     flips: tuple[Flip, ...]
     changes: tuple[SentenceChange, ...]
+    rule: str = ""
+    """What it judged by."""
 
 
 @dataclass(frozen=True, slots=True)
 class UpdateReport:
-    """What one `update_document` did."""
+    """What one `update_document` did; or, where `gate` refused it, what it would have done."""
 
     doc_id: str
     action: Literal["added", "updated", "unchanged"]

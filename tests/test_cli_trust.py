@@ -27,7 +27,7 @@ def test_new_cases_can_be_checked_and_never_replace_a_file(shop: Path, tmp_path:
     assert "holds two examples" in run("cases", "new", file).stdout
     assert run("cases", "check", file, db=shop).stdout == "cases 2, to answer 1, not to 1; no fault\n"
     assert run_json("cases", "check", CASES, db=shop) == {"cases": 16, "answerable": 13}
-    assert "File exists" in error_line("cases", "new", file)
+    assert "is there already" in run("cases", "new", file, code=2).stderr
 
 
 def test_a_fault_in_the_cases_is_named_with_its_line(shop: Path, tmp_path: Path) -> None:
@@ -41,7 +41,14 @@ def test_a_fault_in_the_cases_is_named_with_its_line(shop: Path, tmp_path: Path)
 
 def test_eval_prints_every_rate_with_its_counts_and_keeps_the_run(shop: Path) -> None:
     result = run("eval", CASES, db=shop)
-    for part in ("all           hybrid", "of 13", "min_score", "unanswerable answered", "reasons", "model calls"):
+    for part in (
+        "all           hybrid",
+        "of 13",
+        "min_score",
+        "unanswerable answered",
+        "reasons",
+        "quotings, no model",
+    ):
         assert part in result.stdout
     assert result.stderr == "note: kept as run 1\n"
     assert "every case came out as in run 1" in run("eval", CASES, "--compare", "1", db=shop).stdout
@@ -124,8 +131,8 @@ def test_a_gated_ingest_refuses_and_says_why(shop: Path, tmp_path: Path) -> None
         encoding="utf-8",
     )
     refused = run("ingest", folder, "--gate", CASES, db=shop, code=3).stdout
-    assert refused.startswith("refused: nothing was written; a real run would give\n")
-    assert "gate: refused; nothing of it was written" in refused
+    assert refused.startswith("refused by the gate: nothing was written; the change would have given\n")
+    assert "gate: refused (no case may come out worse than before); nothing of it was written" in refused
     assert "- Gift cards expire three years after they are bought." in refused
     assert "right -> turned_away" in refused
     assert run_json("ingest", folder, "--gate", CASES, "--dry-run", db=shop, code=3)["gate"]["accepted"] is False
@@ -159,7 +166,7 @@ def test_a_gated_update_refuses_and_says_why(shop: Path, tmp_path: Path) -> None
         encoding="utf-8",
     )
     refused = run("update", file, "--gate", CASES, db=shop, code=3).stdout
-    assert "gate: refused; nothing of it was written" in refused
+    assert "gate: refused (no case may come out worse than before); nothing of it was written" in refused
     assert run_json("documents", "--status", "current", db=shop)[5]["doc_id"] != "kc-returns-v4"
 
 

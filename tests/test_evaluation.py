@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -16,7 +17,15 @@ from builders import MOMENT, make_source, open_desk
 from evidencedesk import CallableEmbedder, Desk, RagCase, RecordedReplies, ToyEmbedder
 from evidencedesk.errors import CaseError, ReadOnlyDesk
 from evidencedesk.evaluation import Rate
-from evidencedesk.evaluation.report import METRICS, CaseResult, EvaluationReport, flips, guarded_run, objections
+from evidencedesk.evaluation.report import (
+    METRICS,
+    CaseResult,
+    EvaluationReport,
+    flips,
+    guarded_run,
+    objections,
+    require_limits,
+)
 from evidencedesk.guard import KEYWORD_THRESHOLDS
 from evidencedesk.records import Flip, ModelRequest
 
@@ -655,3 +664,25 @@ def test_a_run_is_compared_with_the_last_one_that_came_to_be(tmp_path: Path) -> 
             rows = sql.exec_driver_sql("SELECT run_id, outcome_before FROM case_history ORDER BY run_id").all()
             second = sql.exec_driver_sql("SELECT outcome FROM run_cases WHERE run_key = 2").scalar_one()
     assert [tuple(row) for row in rows] == [(1, None), (2, None), (3, second), (4, second)]
+
+
+@pytest.mark.parametrize(
+    ("fail_under", "fail_over", "problem"),
+    [
+        ({"recall@3": 0.0}, {}, "a limit of 0 for recall@3 would never break"),
+        ({"wrong": 0}, {}, "a limit of 0 for wrong would never break"),
+        ({}, {"recall@3": 1.0}, "a limit of 1 for recall@3 would never break"),
+        ({"recall@3": 95}, {}, "recall@3 is a share: its limit lies between 0 and 1, not at 95"),
+        ({}, {"wrong": 0.1}, "wrong counts cases: its limit is a whole number from 0, not 0.1"),
+        ({}, {"turned_away": -1}, "turned_away counts cases: its limit is a whole number from 0, not -1"),
+    ],
+)
+def test_a_limit_that_nothing_breaks_or_nothing_keeps_is_refused(
+    fail_under: dict[str, float], fail_over: dict[str, float], problem: str
+) -> None:
+    with pytest.raises(ValueError, match=re.escape(problem)):
+        require_limits(fail_under, fail_over)
+
+
+def test_limits_that_can_break_are_taken() -> None:
+    require_limits({"recall@3": 0.9, "answered": 1}, {"wrong": 0, "turned_away": 2, "mrr": 0.5})

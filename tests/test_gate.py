@@ -312,3 +312,36 @@ def test_a_gated_ingest_that_is_killed_leaves_the_old_state(tmp_path: Path) -> N
         assert report.gate is not None
         assert (report.gate.accepted, len(report.updated), report.embedded) == (True, 14, 0)
         assert desk.check().ok
+
+
+def test_what_takes_force_later_is_shown_and_said_not_to_be_judged(desk: Desk) -> None:
+    """The cases ask about today, so a loss that begins next year passes: the diff and a note say so."""
+    later = rule("We sell helmets.", doc_id="shop-v2", version="v2", effective_from="2099-01-01")
+    report = desk.update_document(later, gate=Gate(CASES))
+    assert report.gate is not None
+    assert (report.gate.accepted, report.status) == (True, "scheduled")
+    assert report.gate.changes == (SentenceChange("shop-v1", "shop-v2", (RETURNS,), ("We sell helmets.",)),)
+    assert report.notes[-1] == (
+        'shop-v2 takes force on 2099-01-01, and then no gate is asked: cases with "as_of": "2099-01-01" ask about that '
+        "day now"
+    )
+    asked = Gate([CASES[0].model_copy(update={"as_of": "2099-01-01"})], fail_under={"answered": 1.0})
+    again = desk.update_document(
+        rule("We sell bells.", doc_id="shop-v3", version="v3", effective_from="2098-01-01"), gate=asked
+    )
+    assert again.gate is not None
+    assert not again.gate.accepted
+
+
+def test_the_first_documents_are_not_compared_with_an_empty_desk(tmp_path: Path) -> None:
+    """A question that nothing answered, because there was nothing, may get a wrong answer: limits say what may not be."""
+    wrong = RagCase(id="wrong", question=QUESTION, answerable=False)
+    with open_desk(tmp_path / "desk.db", embedder="toy") as empty:
+        first = empty.update_document(rule(), gate=Gate([wrong]))
+        assert first.gate is not None
+        assert (first.gate.accepted, first.gate.rule) == (
+            True, "nothing was in force before, so only cases that fail count",
+        )  # fmt: skip
+        second = empty.update_document(rule("Red bikes.", doc_id="red-v1"), gate=Gate([wrong], fail_over={"wrong": 0}))
+        assert second.gate is not None
+        assert (second.gate.accepted, second.gate.rule) == (False, "the stated limits alone decide")

@@ -244,7 +244,7 @@ def _address(term: str) -> str:
 
 def _phrases(text: str, tokens: Sequence[Token]) -> Iterator[tuple[Meaning, int, int]]:
     """Give the meaning and the span of each word, known phrases as one. What a code is made of is not a word."""
-    words = []
+    words: list[Token] = []
     code_end = 0
     for token in tokens:
         if token.kind == "code" and _is_code(text, token):

@@ -135,8 +135,10 @@ _OUTCOMES = ("added", "updated", "unchanged", "superseded", "missing", "withdraw
 
 def print_ingest_report(report: IngestReport) -> None:
     """Print the counts of an ingest, and what they count."""
-    if report.dry_run or (report.gate is not None and not report.gate.accepted):
-        print_text(f"{'dry run' if report.dry_run else 'refused'}: nothing was written; a real run would give")
+    if report.dry_run:
+        print_text("dry run: nothing was written; a real run would give")
+    elif _refused(report.gate):
+        print_text("refused by the gate: nothing was written; the change would have given")
     for outcome in _OUTCOMES:
         entries = getattr(report, outcome)
         print_text(f"{outcome:<14} {len(entries):>6}")
@@ -165,14 +167,19 @@ def _entry(entry: str | Skipped | Failed) -> str:
 
 def print_update_report(report: UpdateReport) -> None:
     """Print what an update did."""
-    print_text(f"{report.action}: {report.doc_id} is {report.status}; texts embedded: {report.embedded}")
+    would, stands = ("would be ", "would be") if _refused(report.gate) else ("", "is")
+    print_text(f"{would}{report.action}: {report.doc_id} {stands} {report.status}; texts embedded: {report.embedded}")
     for doc_id in report.superseded:
-        print_text(f"superseded: {doc_id}")
+        print_text(f"{would}superseded: {doc_id}")
     if report.stale_answers:
-        print_text(f"recorded answers gone stale: {report.stale_answers} (evidencedesk answers --stale)")
+        print_text(f"recorded answers {would}gone stale: {report.stale_answers} (evidencedesk answers --stale)")
     print_gate(report.gate)
     for note in report.notes:
         print_text(f"note: {note}")
+
+
+def _refused(gate: GateReport | None) -> bool:
+    return gate is not None and not gate.accepted
 
 
 def print_changes(changes: Sequence[StatusChange], otherwise: str) -> None:
@@ -300,7 +307,8 @@ def print_gate(gate: GateReport | None) -> None:
     if gate is None:
         return
     print_text()
-    print_text("gate: accepted" if gate.accepted else "gate: refused; nothing of it was written")
+    judged = f" ({gate.rule})" if gate.rule else ""
+    print_text(f"gate: accepted{judged}" if gate.accepted else f"gate: refused{judged}; nothing of it was written")
     for objection in gate.objections:
         print_text(f"  {objection}")
     print_flips(gate.flips, "every case came out as before")
@@ -352,12 +360,16 @@ def print_evaluation(report: EvaluationReport) -> None:
         ("answerable turned away", guarded.answerable_turned_away), ("errors", guarded.errors),
     ):  # fmt: skip
         print_text(f"{name:<24} {rate}")
-    print_text(f"{'model calls':<24} {guarded.model_calls} of {len(report.cases)}")
+    # What quotes sentences stands in a model's place.
+    calls = "quotings, no model" if report.model == "quoting" else "model calls"
+    print_text(f"{calls:<24} {guarded.model_calls} of {len(report.cases)}")
     print_text(f"{'reasons':<24} " + ", ".join(f"{reason} {count}" for reason, count in guarded.reasons.items()))
     for case in report.cases:
         if case.outcome not in ("right", "refused"):
             print_text(f"{case.outcome}: {case.case_id} {case.question}")
             print_text(f"  {case.error or case.detail}")
+            if case.outcome == "wrong":
+                print_text(f"  expected {', '.join(case.expected) or 'no answer'}; cited {', '.join(case.cited)}")
     if report.run_id is not None:
         print_aside(f"note: kept as run {report.run_id}")
 
@@ -391,6 +403,8 @@ def print_calibration(report: CalibrationReport) -> None:
         ),
     )
     print_text(f"answered from a probability of {guard.threshold:.3f}")
+    if report.fit_id is not None:
+        print_text("this guard is kept and judges from now on; `evidencedesk calibrate --reset` takes it back")
 
 
 def _figure(value: float | None) -> str:

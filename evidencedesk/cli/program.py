@@ -172,8 +172,12 @@ EmbedderName = Annotated[
 ]  # fmt: skip
 FailUnder = Annotated[
     list[str] | None,
-    typer.Option("--fail-under", metavar="METRIC=VALUE", help="The least that a figure may be, such as recall@3=0.9."),
-]
+    typer.Option(
+        "--fail-under", metavar="METRIC=VALUE",
+        help="The least that a figure may be, such as recall@3=0.9. Shares: recall@1, recall@3, recall@k, mrr, ndcg@k, "
+        "answered. Counts: wrong, errors, unanswerable_answered, turned_away.",
+    ),
+]  # fmt: skip
 FailOver = Annotated[
     list[str] | None,
     typer.Option("--fail-over", metavar="METRIC=VALUE", help="The most that a figure may be, such as wrong=0."),
@@ -182,7 +186,8 @@ GateFile = Annotated[
     Path | None,
     typer.Option(
         "--gate", metavar="CASES",
-        help="Commit only if these cases hold of what the change makes true; else undo it and exit with 3.",
+        help="Commit only if no case comes out worse than before (with --fail-under or --fail-over: if those hold, "
+        "whatever else); else undo it and exit with 3. Vectors of new texts stay in the file.",
     ),
 ]  # fmt: skip
 HtmlFile = Annotated[

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 from typing import Annotated
 
@@ -33,7 +32,7 @@ from evidencedesk.cli.program import (
     examples,
 )
 from evidencedesk.desk import Desk
-from evidencedesk.evaluation.report import METRICS, flips, objections
+from evidencedesk.evaluation.report import flips, objections, require_limits
 from evidencedesk.records import Mode
 
 CasesFile = Annotated[
@@ -59,7 +58,11 @@ def new_cases(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A new file; one that is there is never replaced.")],
 ) -> None:
     """Write two example cases to start from: a question to answer, and one not to."""
-    with file.open("x", encoding="utf-8") as lines:
+    try:
+        lines = file.open("x", encoding="utf-8")
+    except FileExistsError as error:
+        raise typer.BadParameter(f"{file} is there already, and is never replaced; name a new file") from error
+    with lines:
         lines.writelines(json.dumps(case, ensure_ascii=False) + "\n" for case in _TEMPLATE)
     print_text(f"{file} holds two examples; put questions that people really ask in their place")
 
@@ -108,6 +111,8 @@ def evaluate(
 ) -> None:  # fmt: skip
     """Ask every case: what is found, what the guard lets pass, what is answered right.
 
+    Right is an answer whose cited texts are all of expected documents and support what it says; its words are not
+    compared with anything. Rankings in --fail-under and --fail-over are those of hybrid search, where there is one.
     The run is kept in the file (view case_history). Exit codes: 4 when a case failed, 3 when a figure breaks a floor
     or ceiling that was given.
     """
@@ -127,6 +132,8 @@ def evaluate(
         print_evaluation(report)
         if flipped is not None:
             print_flips(flipped, f"every case came out as in run {compare}")
+            if gone := sorted((before or {}).keys() - {case.case_id for case in report.cases}):
+                print_text(f"asked in run {compare} and not now: {', '.join(gone)}")
         for objection in broken:
             print_text(f"failed: {objection}")
     if not report.ok:
@@ -140,14 +147,14 @@ def limits(option: str, given: list[str] | None) -> dict[str, float]:
     found: dict[str, float] = {}
     for text in given or ():
         name, _, value = text.partition("=")
-        if name not in METRICS:
-            raise typer.BadParameter(f"{option} {text!r}: there is no metric {name!r}; there are {', '.join(METRICS)}")
         try:
             found[name] = float(value)
         except ValueError as error:
-            raise typer.BadParameter(f"{option} {text!r}: write it as {name}=0.9") from error
-        if not math.isfinite(found[name]):
-            raise typer.BadParameter(f"{option} {text!r}: it must be a finite number, or it would never break")
+            raise typer.BadParameter(f"{option} {text!r}: write it as recall@3=0.9 or wrong=0") from error
+        try:
+            require_limits(*((found, {}) if option == "--fail-under" else ({}, found)))
+        except ValueError as error:
+            raise typer.BadParameter(f"{option} {text!r}: {error}") from error
     return found
 
 
@@ -174,7 +181,7 @@ def calibrate(
     if reset == (cases is not None):
         raise typer.BadParameter("give CASES, or --reset")
     if not 0 < max_wrong < 1 or not 0 < confidence < 1:
-        raise typer.BadParameter("--max-wrong and --confidence must lie between 0 and 1")
+        raise typer.BadParameter("--max-wrong and --confidence must lie between 0 and 1, both left out")
     with Desk.open(db, embedder="none" if reset else embedder, create=False) as desk:
         if cases is None:
             count = desk.uncalibrate()
@@ -203,6 +210,8 @@ def attack(
 ) -> None:
     """Attack the checks with altered sentences of your own documents, and questions that nothing answers.
 
+    Kinds: number (another one), negation (not where there was none), subject (another thing in its place), outdated (a
+    sentence of a superseded version), elsewhere (another document's sentence); verbatim and reworded ones are true.
     Needs no labels. Says what share of each kind is blocked, and shows what came through.
     """
     with Desk.open(db, embedder=embedder, read_only=True, create=False) as desk:

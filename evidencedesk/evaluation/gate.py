@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from evidencedesk.cases import RagCase, load_rag_cases
 from evidencedesk.evaluation.html import require_writable, write_html
-from evidencedesk.evaluation.report import GOOD, EvaluationReport, flips, objections
+from evidencedesk.evaluation.report import GOOD, EvaluationReport, flips, objections, require_limits
 from evidencedesk.evaluation.run import Prepare, evaluate, prepare, remember
 from evidencedesk.index import Index
 from evidencedesk.rag import Answerer
@@ -31,8 +31,8 @@ class Gate:
     """The cases that must hold, and what must hold of them.
 
     `fail_under` and `fail_over` name metrics (`recall@3`, `wrong`; `evaluation.report.METRICS` lists them) and the
-    least or most that they may be. Without any, a case that came out well before and does not any more is what refuses
-    the change. A case that fails always does.
+    least or most that they may be: then these alone decide. Without any, a case that came out well before and does not
+    any more is what refuses the change, unless nothing was in force before. A case that fails always refuses it.
     """
 
     cases: str | Path | Sequence[RagCase]
@@ -67,12 +67,13 @@ def gated(
     raises reaches the caller, and nothing of it was written. The run is stored either way, save in a dry run. Raises
     what `require_writable` does for an HTML file that cannot be written; if that fails at last, a note says so.
     """
-    objections(dict.fromkeys((*gate.fail_under, *gate.fail_over), 0.0), gate.fail_under, gate.fail_over)
+    require_limits(gate.fail_under, gate.fail_over)
     if gate.html is not None:
         require_writable(gate.html)
     prepared = prepare(gate.load(), ask)
     before = evaluate(index.store, prepared, answerer)
     report: Report | None = None
+    scheduled: list[str] = []
     gone_stale: list[RecordedAnswer] = []
     try:
         with index.store.write("trying a change") as transaction:
@@ -85,6 +86,7 @@ def gated(
             if gate.html is not None:
                 gone_stale = [answer for key, answer in _stale_answers(inside).items() if key not in stale_before]
             found = _look(inside, gate, before, after, report, replaced)
+            scheduled = _scheduled_notes(inside, report)
             if dry_run or not found.accepted:
                 raise _UndoneError
     except _UndoneError:
@@ -95,6 +97,7 @@ def gated(
         after = remember(index.store, after, kind="gate", accepted=found.accepted)
         found = replace(found, run_id=after.run_id)
     notes: tuple[str, ...] = report.notes
+    notes += tuple(scheduled)
     if gate.html is not None:
         try:
             write_html(gate.html, after, gate=found, gone_stale=gone_stale)
@@ -129,13 +132,18 @@ def _judged(gate: Gate, before: EvaluationReport, after: EvaluationReport) -> Ga
     flipped = flips(after.cases, outcome_before)
     found = [f"case {result.case_id} failed: {result.error}" for result in after.cases if result.outcome == "error"]
     found += objections(after.metrics(), gate.fail_under, gate.fail_over)
-    if not gate.fail_under and not gate.fail_over:
+    rule = "no case may come out worse than before"
+    if gate.fail_under or gate.fail_over:
+        rule = "the stated limits alone decide"
+    elif not before.documents_in_force:
+        rule = "nothing was in force before, so only cases that fail count"
+    else:
         found += [
             f"case {flip.case_id} was {flip.before} and would be {flip.after}: {flip.detail}"
             for flip in flipped
             if flip.before in GOOD and flip.after not in GOOD and flip.after != "error"
         ]
-    return GateReport(not found, None, tuple(found), flipped, ())
+    return GateReport(not found, None, tuple(found), flipped, (), rule)
 
 
 def _unknown_names(snapshot: Snapshot, after: EvaluationReport) -> tuple[str, ...]:
@@ -159,6 +167,9 @@ def _changes(
         current = snapshot.summaries(family=old.family, lang=old.lang, status="current")
         pairs += [(old, snapshot.document(summary.doc_id)) for summary in current]
     pairs += [(old, snapshot.document(doc_id)) for doc_id, old in replaced.items()]
+    for new in _scheduled(snapshot, report):
+        current = snapshot.summaries(family=new.family, lang=new.lang, status="current")
+        pairs += [(snapshot.document(summary.doc_id), new) for summary in current if new.doc_id not in replaced]
     changes = []
     for old, new in pairs:
         said, says = _sentences(old), _sentences(new)
@@ -167,6 +178,22 @@ def _changes(
         if removed or added:
             changes.append(SentenceChange(old.doc_id, new.doc_id, removed, added))
     return tuple(changes)
+
+
+def _scheduled(snapshot: Snapshot, report: IngestReport | UpdateReport) -> list[Document]:
+    """The documents that the change brings in and that take force later."""
+    stored = (report.doc_id,) if isinstance(report, UpdateReport) else (*report.added, *report.updated)
+    documents = (snapshot.document(doc_id) for doc_id in stored)
+    return [document for document in documents if document.status == "scheduled"]
+
+
+def _scheduled_notes(inside: Store, report: IngestReport | UpdateReport) -> list[str]:
+    with inside.read() as snapshot:
+        return [
+            f"{document.doc_id} takes force on {document.valid_from:%Y-%m-%d}, and then no gate is asked: cases with "
+            f'"as_of": "{document.valid_from:%Y-%m-%d}" ask about that day now'
+            for document in _scheduled(snapshot, report)
+        ]
 
 
 def _sentences(document: Document) -> list[str]:

@@ -141,25 +141,34 @@ class EvaluationReport:
         }  # fmt: skip
 
 
-METRICS = (
-    "recall@1", "recall@3", "recall@k", "mrr", "ndcg@k", "answered", "wrong", "errors", "unanswerable_answered",
-    "turned_away",
-)  # fmt: skip
-"""What floors and ceilings may name: shares of the cases that they apply to, and counts."""
+SHARES = ("recall@1", "recall@3", "recall@k", "mrr", "ndcg@k", "answered")
+"""What floors and ceilings may name: shares, 0 to 1, of the cases that they apply to ..."""
+COUNTS = ("wrong", "errors", "unanswerable_answered", "turned_away")
+"""... and numbers of cases. Rankings are those of hybrid search, or of keyword search where it is alone."""
+METRICS = (*SHARES, *COUNTS)
+
+
+def require_limits(fail_under: Mapping[str, float], fail_over: Mapping[str, float]) -> None:
+    """ValueError for a name that is no metric, and for a limit that no figure could break or none could keep."""
+    for limits, never_breaks in ((fail_under, 0.0), (fail_over, 1.0)):
+        for name, limit in limits.items():
+            if name not in METRICS:
+                raise ValueError(f"there is no metric {name!r}; there are {', '.join(METRICS)}")
+            if not math.isfinite(limit):
+                raise ValueError(f"the limit of {name} must be a finite number, or it would never break, not {limit!r}")
+            if name in COUNTS and (limit < 0 or limit != int(limit)):
+                raise ValueError(f"{name} counts cases: its limit is a whole number from 0, not {limit:g}")
+            if name in SHARES and not 0 <= limit <= 1:
+                raise ValueError(f"{name} is a share: its limit lies between 0 and 1, not at {limit:g}")
+            if limit == never_breaks and (name in SHARES or limits is fail_under):
+                raise ValueError(f"a limit of {limit:g} for {name} would never break")
 
 
 def objections(
     metrics: Mapping[str, float | None], fail_under: Mapping[str, float], fail_over: Mapping[str, float]
 ) -> tuple[str, ...]:
-    """Which floors and ceilings the figures break, a sentence each.
-
-    ValueError for a name that is no metric, and for a limit that is not finite.
-    """
-    if unknown := [name for name in (*fail_under, *fail_over) if name not in METRICS]:
-        raise ValueError(f"there is no metric {unknown[0]!r}; there are {', '.join(METRICS)}")
-    for name, limit in (*fail_under.items(), *fail_over.items()):
-        if not math.isfinite(limit):
-            raise ValueError(f"the limit of {name} must be a finite number, or it would never break, not {limit!r}")
+    """Which floors and ceilings the figures break, a sentence each. ValueError as `require_limits`."""
+    require_limits(fail_under, fail_over)
     found = []
     for name, floor in fail_under.items():
         if (value := metrics[name]) is None:
