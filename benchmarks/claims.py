@@ -21,7 +21,7 @@ from evidencedesk.citations.reading import read
 from evidencedesk.citations.signals.words import lost_words, spare_words
 from evidencedesk.citations.support import RuleChecker, check_support
 from evidencedesk.embeddings import E5Embedder, Vectors
-from evidencedesk.evaluation import CONTROLS, make_attacks
+from evidencedesk.evaluation.attacks import CONTROLS, make_attacks
 from evidencedesk.records import Support
 
 SETS = ("policy", "bangla", "fever", "wice", "begin")

@@ -27,8 +27,9 @@ from benchmarks.common import (
 )
 from evidencedesk import EvidenceDeskError, RagCase, RecordedReplies
 from evidencedesk.embeddings import E5Embedder, ToyEmbedder
-from evidencedesk.evaluation import Rate, aurc, auroc, fit_logistic, folds_of, risk_coverage, threshold_for
 from evidencedesk.evaluation.calibration import calibrate, filled, fitted, unseen_probabilities
+from evidencedesk.evaluation.logistic import fit_logistic, folds_of, threshold_for
+from evidencedesk.evaluation.metrics import Rate, aurc, auroc, risk_coverage
 from evidencedesk.evaluation.report import CaseResult, EvaluationReport
 from evidencedesk.guard import KEYWORD_THRESHOLDS, assess
 from evidencedesk.guard.calibrated import SIGNALS, probability, signals_of

@@ -75,10 +75,10 @@ if TYPE_CHECKING:
     from evidencedesk.cases import RagCase, load_rag_cases
     from evidencedesk.citations import RuleChecker, SupportChecker, check_citations, check_support
     from evidencedesk.citations.judge import LLMJudge
-    from evidencedesk.evaluation import recall_at_k
     from evidencedesk.evaluation.attacks import AttackReport
     from evidencedesk.evaluation.calibration import CalibrationReport
     from evidencedesk.evaluation.gate import Gate
+    from evidencedesk.evaluation.metrics import recall_at_k
     from evidencedesk.evaluation.report import EvaluationReport
     from evidencedesk.llm import LLMClient, OpenAIClient, QuotingAnswerer, RecordedReplies
 
@@ -93,7 +93,7 @@ _LAZY = {
     "check_citations": "evidencedesk.citations",
     "check_support": "evidencedesk.citations",
     "LLMJudge": "evidencedesk.citations.judge",
-    "recall_at_k": "evidencedesk.evaluation",
+    "recall_at_k": "evidencedesk.evaluation.metrics",
     "AttackReport": "evidencedesk.evaluation.attacks",
     "CalibrationReport": "evidencedesk.evaluation.calibration",
     "Gate": "evidencedesk.evaluation.gate",

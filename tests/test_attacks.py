@@ -13,15 +13,8 @@ from hypothesis import strategies as st
 
 from evidencedesk import Desk
 from evidencedesk.citations.support import RuleChecker
-from evidencedesk.evaluation import (
-    CONTROLS,
-    KINDS,
-    Attack,
-    Rate,
-    block_rates,
-    make_attacks,
-    off_corpus_questions,
-)
+from evidencedesk.evaluation.attacks import CONTROLS, KINDS, Attack, block_rates, make_attacks, off_corpus_questions
+from evidencedesk.evaluation.metrics import Rate
 from evidencedesk.evaluation.rewriting import reworded, with_another_number, with_another_polarity
 from evidencedesk.records import Chunk, Document, Location, Status, Support
 from evidencedesk.text import normalise, numbers

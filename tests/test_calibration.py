@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from benchmarks import trust
 from evidencedesk import CallableEmbedder, Desk, RagCase, ToyEmbedder
 from evidencedesk.errors import CalibrationOutdated, EmbedderMismatch
-from evidencedesk.evaluation import Rate, folds_of
 from evidencedesk.evaluation.calibration import CalibrationReport, calibrate, fitted
+from evidencedesk.evaluation.logistic import folds_of
+from evidencedesk.evaluation.metrics import Rate
 from evidencedesk.evaluation.report import CaseResult, EvaluationReport, guarded_run
 from evidencedesk.guard import KEYWORD_THRESHOLDS, assess, explain, kept
 from evidencedesk.guard.calibrated import IDF_MARGIN_BOUND, SIGNALS, probability, signals_of

@@ -16,7 +16,7 @@ from builders import MOMENT, make_source, open_desk
 
 from evidencedesk import CallableEmbedder, Desk, RagCase, RecordedReplies, ToyEmbedder
 from evidencedesk.errors import CaseError, ReadOnlyDesk
-from evidencedesk.evaluation import Rate
+from evidencedesk.evaluation.metrics import Rate
 from evidencedesk.evaluation.report import (
     METRICS,
     CaseResult,

@@ -6,15 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidencedesk.evaluation import (
+from evidencedesk.evaluation.intervals import (
     Interval,
     needed,
     needed_without_error,
+    percent,
+    probability_of_at_most,
     promise,
+    proves_at_most,
     upper_bound,
     wilson,
 )
-from evidencedesk.evaluation.intervals import percent, probability_of_at_most, proves_at_most
 
 COUNTS = st.integers(0, 400).flatmap(lambda of: st.tuples(st.integers(0, of), st.just(of)))
 CONFIDENCES = st.sampled_from([0.5, 0.8, 0.9, 0.95, 0.99])

@@ -9,14 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evidencedesk.evaluation import (
-    LogisticModel,
-    Rate,
-    fit_logistic,
-    folds_of,
-    threshold_for,
-)
 from evidencedesk.evaluation.intervals import proves_at_most
+from evidencedesk.evaluation.logistic import LogisticModel, fit_logistic, folds_of, threshold_for
+from evidencedesk.evaluation.metrics import Rate
 
 
 def cases(count: int = 80, seed: int = 1) -> tuple[np.ndarray, list[bool], list[str]]:

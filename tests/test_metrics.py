@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidencedesk.evaluation import (
+from evidencedesk.evaluation.metrics import (
     Rate,
     Risk,
     aurc,

@@ -1,77 +1,8 @@
-"""How far to trust a desk: figures with intervals, attacks on the check of claims, and what calibrates the guard."""
+"""How far to trust a desk.
 
-from evidencedesk.evaluation.attacks import (
-    CONTROLS,
-    KINDS,
-    Attack,
-    AttackKind,
-    BlockReport,
-    Judged,
-    block_rates,
-    make_attacks,
-    off_corpus_questions,
-)
-from evidencedesk.evaluation.intervals import (
-    CONFIDENCE,
-    Interval,
-    Promise,
-    needed,
-    needed_without_error,
-    promise,
-    upper_bound,
-    wilson,
-)
-from evidencedesk.evaluation.logistic import (
-    FoundThreshold,
-    LogisticModel,
-    fit_logistic,
-    folds_of,
-    threshold_for,
-)
-from evidencedesk.evaluation.metrics import (
-    Rate,
-    Risk,
-    aurc,
-    auroc,
-    average,
-    ndcg_at_k,
-    recall_at_k,
-    reciprocal_rank,
-    reliability,
-    risk_coverage,
-)
-
-__all__ = [
-    "CONFIDENCE",
-    "CONTROLS",
-    "KINDS",
-    "Attack",
-    "AttackKind",
-    "BlockReport",
-    "FoundThreshold",
-    "Interval",
-    "Judged",
-    "LogisticModel",
-    "Promise",
-    "Rate",
-    "Risk",
-    "aurc",
-    "auroc",
-    "average",
-    "block_rates",
-    "fit_logistic",
-    "folds_of",
-    "make_attacks",
-    "ndcg_at_k",
-    "needed",
-    "needed_without_error",
-    "off_corpus_questions",
-    "promise",
-    "recall_at_k",
-    "reciprocal_rank",
-    "reliability",
-    "risk_coverage",
-    "threshold_for",
-    "upper_bound",
-    "wilson",
-]
+- `run` asks every case of one state of a file, `report` holds the tables over what came of it, `html` writes them.
+- `calibration` fits the guard on cases (`logistic`) and says what they can promise (`intervals`).
+- `gate` tries a change inside one transaction and commits it only if the cases hold.
+- `attacks` alters sentences of the file's own documents (`rewriting`) and counts what the check of claims blocks.
+- `metrics` and `intervals` are the figures of all of them, each with what it was counted on.
+"""
