@@ -6,8 +6,8 @@ What is a mark, and what is prose:
   spaces, letters of any script and brackets that match: the id ends at `:c` and a number.
 - In square brackets (`[ ] ［ ］ 【 】 〔 〕`, doubled or escaped): a number of any script, several parted by , ; & or
   `and`, a range (1-3), each also as a footnote (^3) or behind a word such as `source` or `ID`; `source:` and anything.
-- What was meant as one and leads nowhere is malformed, not prose: a range that falls, `1a`, `^note`, a doc_id without a
-  chunk (`kc-returns-v3`), a file (`a.md#2`), an address, `4:0†source`.
+- What was meant as one and leads nowhere is malformed, not prose: a range that falls, `1a`, `1/3`, `^note`, a doc_id
+  without a chunk (`kc-returns-v3`), a file (`a.md#2`), an address, `4:0†source`.
 - In round brackets a number needs more, since `(30)` and `(2024)` are prose: one or two digits, white space or the end
   of a sentence before it, the end of a clause or another mark behind it; not at the start of a line, where it counts a
   list, nor after a word for a number or a part (`thirty (30).`, `section (2).`). `(source 1)` needs none of this.
@@ -75,7 +75,7 @@ _NAMED = re.compile(
 )
 _PASSAGE_NAMED = re.compile(rf"(?:see\s+)?{_PASSAGE_WORD}(?!\w)", re.I)
 _UNFOLLOWABLE = re.compile(
-    r"\^.+|-\d+|\d+\.\d*|\d+[a-z]|\d.*†.*|:?c\d+|\?+|https?://\S+"
+    r"\^.+|-\d+|\d+\.\d*|\d+(?:\s*(?:[/+.…]+|to)\s*\d+)+|\d+[a-z]|\d.*†.*|:?c\d+|\?+|https?://\S+"
     r"|\S*-v\d+(?:\.\d+)*+(?:-[A-Za-z]{2,8})*+(?:[#:/]\S*)?|\S*\#\d+|\S+\.(?:md|txt|pdf|html?|docx?|csv)(?:[#:]\S*)?",
     re.I,
 )
