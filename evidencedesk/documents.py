@@ -23,7 +23,7 @@ import os
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar, NamedTuple
 
@@ -33,6 +33,7 @@ from markdown_it.token import Token
 
 from evidencedesk.errors import EncodingError, FrontMatterError, NoContentError, UnreadableSource
 from evidencedesk.records import STATUSES, Block, BlockKind, Section, Skipped, SourceDocument
+from evidencedesk.text import line_spans
 from evidencedesk.versions import full_doc_id, parse_instant, split_marks, version_parts
 
 MAX_NAME_CHARS = 200
@@ -45,7 +46,6 @@ MAX_FRONT_MATTER_VALUES = 10_000
 _KNOWN_KEYS = ("doc_id", "family", "title", "version", "lang", "status", "effective_from", "effective_to")
 _KNOWN_BY_LETTERS = {key.replace("_", ""): key for key in _KNOWN_KEYS}
 _SUFFIX = re.compile(r"\.(md|markdown|txt)$", re.I)
-_LINE = re.compile(r"(?!\Z)([^\n]*?)(?:\r?\n|\Z)")
 _KEY_LINE = re.compile(r"[A-Za-z_][\w-]*[ \t]*:(?:\s|$)")
 # A word behind a # in a value: to YAML a comment, to the author of `title: Policy #12` a part of the title.
 _LOST = re.compile(r"[ \t]+#[^\s#]")
@@ -62,16 +62,6 @@ _COMMENTS = re.compile(r"(\s*<!--(?:-?>|.*?-->))*+\s*", re.S)
 _BLOCK_PARSER = MarkdownIt("commonmark").enable("table").disable("reference")
 _BLOCK_PARSER.core.ruler.enableOnly(["normalize", "block"])
 _INLINE_PARSER = MarkdownIt("commonmark")
-
-
-@lru_cache(maxsize=4)
-def line_spans(source: str) -> tuple[tuple[int, int], ...]:
-    r"""Give (start, end) in characters of each line, without its line end: the one definition of a line.
-
-    Lines end at `\n` or `\r\n` and nowhere else, in every module; the last line end opens no further line. Line n
-    of a file is element n - 1.
-    """
-    return tuple(match.span(1) for match in _LINE.finditer(source))
 
 
 def find_sources(root: Path | str) -> tuple[list[str], list[Skipped]]:

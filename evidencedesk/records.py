@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from numbers import Integral, Real
@@ -12,6 +12,7 @@ from typing import Any, Literal, overload
 Status = Literal["current", "superseded", "scheduled", "expired", "withdrawn"]
 STATUSES: tuple[Status, ...] = ("current", "superseded", "scheduled", "expired", "withdrawn")
 Mode = Literal["hybrid", "keyword", "vector"]
+Fusion = Literal["weighted", "rrf"]
 EmptyReason = Literal["no_terms", "nothing_in_force", "nothing_matches"]
 BlockKind = Literal["text", "table", "fence"]
 SupportVerdict = Literal["supported", "contradicted", "unsupported", "unchecked"]
@@ -647,6 +648,11 @@ class IngestProgress:
     files_total: int
     texts_embedded: int
     path: str
+
+
+Progress = Callable[[IngestProgress], None]
+PRUNE_LIMIT = 0.2
+"""Share of a root's documents that a prune may withdraw unless told otherwise."""
 
 
 @dataclass(frozen=True, slots=True)

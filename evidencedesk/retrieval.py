@@ -14,7 +14,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
-from typing import Literal, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,12 +22,11 @@ from numpy.typing import NDArray
 from evidencedesk import bm25, vectors
 from evidencedesk.embeddings import Embedder, embed_in_batches, identity
 from evidencedesk.errors import EmbedderMismatch, NothingToEmbed, RerankerError
-from evidencedesk.records import Chunk, EmbedderIdentity, EmptyReason, Hit, Hits, Mode
+from evidencedesk.records import Chunk, EmbedderIdentity, EmptyReason, Fusion, Hit, Hits, Mode
 from evidencedesk.store import ChunkHead, Scope, Snapshot, chunk_heads
 from evidencedesk.text import Token, analyse, script_of_language, scripts
 from evidencedesk.versions import parse_instant
 
-Fusion = Literal["weighted", "rrf"]
 MODES: tuple[Mode, ...] = ("hybrid", "keyword", "vector")
 FUSIONS: tuple[Fusion, ...] = ("weighted", "rrf")
 LEXICAL_WEIGHT = 0.4

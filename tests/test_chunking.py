@@ -21,10 +21,10 @@ from evidencedesk.chunking import (
     holds,
     overlap_study,
 )
-from evidencedesk.documents import line_spans, load_documents, parse_document
+from evidencedesk.documents import load_documents, parse_document
 from evidencedesk.errors import SourceError
 from evidencedesk.records import Chunk, Location, Passage, SourceDocument
-from evidencedesk.text import Span, sentences
+from evidencedesk.text import Span, line_spans, sentences
 
 CORPUS = Path(__file__).resolve().parent.parent / "corpus"
 

@@ -24,13 +24,13 @@ from evidencedesk.documents import (
     MAX_NAME_CHARS,
     decode,
     find_sources,
-    line_spans,
     load_documents,
     parse_document,
     read_document,
 )
 from evidencedesk.errors import EncodingError, FrontMatterError, NoContentError, SourceError
 from evidencedesk.records import STATUSES, Block, Section, Skipped, SourceDocument
+from evidencedesk.text import line_spans
 
 YA_COMPOSED, YA_DECOMPOSED = "\u09df", "\u09af\u09bc"  # excluded from composition: NFC is the second
 

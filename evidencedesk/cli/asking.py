@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evidencedesk import retrieval, strict_json
+import evidencedesk
+from evidencedesk import strict_json
 from evidencedesk.cli.printing import (
     print_answer,
     print_aside,
@@ -30,9 +31,10 @@ from evidencedesk.cli.program import (
     date_option,
     examples,
 )
-from evidencedesk.desk import Desk
 from evidencedesk.errors import ModelUnavailable
-from evidencedesk.llm import LLMClient, OpenAIClient
+
+if TYPE_CHECKING:
+    from evidencedesk.llm import LLMClient
 
 
 def llm_option(name: str) -> str:
@@ -51,7 +53,7 @@ def llm_client(name: str, base_url: str | None) -> LLMClient | None:
         # Said at once: a question that is turned away calls no model, and would hide it.
         problem = 'the package openai is not installed; `pip install "evidencedesk[openai]"`'
         raise ModelUnavailable(model=name, problem=problem)
-    return OpenAIClient(name.partition(":")[2], base_url=base_url)
+    return evidencedesk.OpenAIClient(name.partition(":")[2], base_url=base_url)
 
 
 _AsOf = Annotated[
@@ -103,7 +105,7 @@ def ask(
     Only text in force is evidence, and every sentence of the answer is held against what it cites. When retrieval is
     weak, or two documents compete, or a sentence is not supported, the reason is printed and the exit code is 3.
     """
-    with Desk.open(db, embedder=embedder, read_only=not record, create=False) as desk:
+    with evidencedesk.Desk.open(db, embedder=embedder, read_only=not record, create=False) as desk:
         answer = desk.ask(question, llm=llm_client(llm, base_url), record=record, as_of=as_of)
     if as_json:
         print_json(answer)
@@ -134,7 +136,7 @@ def verify(
     citation does not resolve or a sentence is not supported.
     """
     answer = _read_answer(file)
-    with Desk.open(db, embedder=embedder, read_only=True, create=False) as desk:
+    with evidencedesk.Desk.open(db, embedder=embedder, read_only=True, create=False) as desk:
         verification = desk.verify(answer, as_of=as_of)
     if as_json:
         print_json(verification)
@@ -176,7 +178,7 @@ def answers(
 
     An answer goes stale when a text that it cites is superseded, corrected or withdrawn.
     """
-    with Desk.open(db, embedder="none", read_only=True, create=False) as desk:
+    with evidencedesk.Desk.open(db, embedder="none", read_only=True, create=False) as desk:
         found = desk.answers(stale=stale, limit=limit)
     if as_json:
         print_json(found)
@@ -189,10 +191,13 @@ def answers(
 
 def _before_option(text: str | None) -> str | None:
     text = as_utf8(text)
-    try:
-        retrieval.instant(text, parameter="before")
-    except ValueError as error:
-        raise typer.BadParameter(str(error).removeprefix("before: ")) from error
+    if text is not None:
+        from evidencedesk import retrieval
+
+        try:
+            retrieval.instant(text, parameter="before")
+        except ValueError as error:
+            raise typer.BadParameter(str(error).removeprefix("before: ")) from error
     return text
 
 
@@ -210,7 +215,7 @@ def forget(
     """Delete recorded answers, by number or by age."""
     if not answer_ids and before is None:
         raise typer.BadParameter("give numbers of answers, or --before DATE")
-    with Desk.open(db, embedder="none", create=False) as desk:
+    with evidencedesk.Desk.open(db, embedder="none", create=False) as desk:
         count = desk.forget(answer_ids or (), before=before)
     if as_json:
         print_json({"forgotten": count})

@@ -13,10 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
-from rich.cells import cell_len
 
-from evidencedesk import guard, retrieval
-from evidencedesk.index import Progress
 from evidencedesk.records import (
     Answer,
     AnswerReason,
@@ -31,6 +28,7 @@ from evidencedesk.records import (
     Hits,
     IngestProgress,
     IngestReport,
+    Progress,
     RecordedAnswer,
     Skipped,
     StatusChange,
@@ -99,6 +97,8 @@ def print_aside(text: str) -> None:
 
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Print columns, as wide as they need to be: neither a terminal nor a pipe gets anything cut or folded."""
+    from rich.cells import cell_len
+
     lines = [headings, *([_printable(cell) for cell in row] for row in rows)]
     widths = [max(cell_len(cell) for cell in column) for column in zip(*lines, strict=True)]
     for *cells, last in lines:
@@ -217,6 +217,8 @@ def why_nothing(hits: Hits, as_of: str | None, filters: Mapping[str, str | None]
 
 def print_chunk(chunk: Chunk, title: str) -> None:
     """Print one chunk with its label and standing."""
+    from evidencedesk import retrieval
+
     print_text(retrieval.label(chunk, title))
     print_text(f"{chunk.status}, version {chunk.version}, lang {chunk.lang}, {chunk.location.path}")
     print_text()
@@ -225,6 +227,8 @@ def print_chunk(chunk: Chunk, title: str) -> None:
 
 def print_document(document: Document) -> None:
     """Print a document: its standing, then its chunks."""
+    from evidencedesk import retrieval
+
     print_text(f"{document.title} [{document.doc_id}]")
     print_text(f"{document.status}, valid {_validity(document.valid_from, document.valid_to)}")
     print_text(f"version {document.version}, lang {document.lang}, family {document.family}, {document.path}")
@@ -252,6 +256,8 @@ def print_answer(answer: Answer) -> None:
 
 def print_explanation(answer: Answer) -> None:
     """Print which stage decided, the candidates with their scores, and what each claim rests on."""
+    from evidencedesk import guard
+
     print_text()
     print_text(f"decided by     {_STAGE_OF[answer.reason]}")
     assessment = answer.assessment

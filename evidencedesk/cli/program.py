@@ -1,4 +1,7 @@
-"""The program: options, commands, exit codes."""
+"""The program: options, commands, exit codes.
+
+A command takes what it calls from the package when it runs, so that help and usage errors load no library.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from evidencedesk import __version__, embeddings, retrieval, schema
-from evidencedesk.chunking import overlap_study
+import evidencedesk
 from evidencedesk.cli.printing import (
     NOTES,
     print_aside,
@@ -30,16 +32,8 @@ from evidencedesk.cli.printing import (
     progress_bar,
     why_nothing,
 )
-from evidencedesk.desk import Desk
-from evidencedesk.documents import load_documents
 from evidencedesk.errors import EvidenceDeskError
-from evidencedesk.index import PRUNE_LIMIT
-from evidencedesk.records import (
-    IngestProgress,
-    Mode,
-    Status,
-)
-from evidencedesk.retrieval import Fusion
+from evidencedesk.records import PRUNE_LIMIT, Fusion, IngestProgress, Mode, Status
 
 if TYPE_CHECKING:
     from evidencedesk.evaluation.gate import Gate
@@ -127,16 +121,21 @@ def as_utf8(text: str | None) -> str | None:
 def date_option(text: str | None) -> str | None:
     """Refuse what is no date or instant as a usage error."""
     text = as_utf8(text)
-    try:
-        retrieval.instant(text)
-    except ValueError as error:
-        raise typer.BadParameter(str(error).removeprefix("as_of: ")) from error
+    if text is not None:
+        from evidencedesk import retrieval
+
+        try:
+            retrieval.instant(text)
+        except ValueError as error:
+            raise typer.BadParameter(str(error).removeprefix("as_of: ")) from error
     return text
 
 
 def embedder_option(name: str) -> str:
     """Refuse a name that is no embedder as a usage error."""
     if name != "auto":
+        from evidencedesk import embeddings
+
         try:
             embeddings.resolve(name)
         except ValueError as error:
@@ -155,7 +154,7 @@ def html_option(file: Path | None) -> Path | None:
 
 def _version_option(wanted: bool) -> None:
     if wanted:
-        print_text(f"evidencedesk {__version__}")
+        print_text(f"evidencedesk {evidencedesk.__version__}")
         raise typer.Exit(DONE)
 
 
@@ -212,8 +211,8 @@ def _program(
     logging.getLogger("evidencedesk").addHandler(NOTES)
 
 
-def _open_to_read(db: Path, embedder: str = "none") -> Desk:
-    return Desk.open(db, embedder=embedder, read_only=True, create=False)
+def _open_to_read(db: Path, embedder: str = "none") -> evidencedesk.Desk:
+    return evidencedesk.Desk.open(db, embedder=embedder, read_only=True, create=False)
 
 
 def _require(path: Path, kind: str) -> None:
@@ -270,10 +269,12 @@ def ingest(
     it is reported with its line, and the exit code is 4.
     """
     _require(folder, "folder")
+    from evidencedesk import schema
+
     asked = _gate(gate, fail_under, fail_over, html)
     place = ":memory:" if dry_run and not schema.exists(db) else db
     latest: IngestProgress | None = None
-    with Desk.open(place, embedder=embedder, create=not dry_run, chunk_chars=chunk_chars) as desk:
+    with evidencedesk.Desk.open(place, embedder=embedder, create=not dry_run, chunk_chars=chunk_chars) as desk:
         try:
             with progress_bar() as draw:
 
@@ -339,7 +340,7 @@ def update(
     """
     _require(file, "file")
     asked = _gate(gate, fail_under, fail_over, html)
-    with Desk.open(db, embedder=embedder, create=False) as desk:
+    with evidencedesk.Desk.open(db, embedder=embedder, create=False) as desk:
         report = desk.update_document(file, gate=asked)
     if as_json:
         print_json(report)
@@ -356,7 +357,7 @@ def promote(db: Db = DEFAULT_PATH, as_json: Json = False) -> None:
     Scheduled documents begin, others end. Searches know it anyway; this puts the stored statuses right for
     people who read the file with SQL.
     """
-    with Desk.open(db, embedder="none", create=False) as desk:
+    with evidencedesk.Desk.open(db, embedder="none", create=False) as desk:
         changes = desk.promote()
     if as_json:
         print_json(changes)
@@ -531,7 +532,7 @@ def overlap(
     For overlaps of 0, a third and two thirds of the window: chunks, share of repeated text, sentences left whole.
     """
     _require(folder, "folder")
-    rows = overlap_study(load_documents(folder), size, (0, size // 3, size * 2 // 3))
+    rows = evidencedesk.overlap_study(evidencedesk.load_documents(folder), size, (0, size // 3, size * 2 // 3))
     if as_json:
         print_json(rows)
     else:

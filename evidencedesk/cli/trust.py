@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+import evidencedesk
 from evidencedesk.cli.asking import llm_client, llm_option
 from evidencedesk.cli.printing import (
     print_aside,
@@ -31,8 +32,6 @@ from evidencedesk.cli.program import (
     app,
     examples,
 )
-from evidencedesk.desk import Desk
-from evidencedesk.evaluation.report import flips, objections, require_limits
 from evidencedesk.records import Mode
 
 CasesFile = Annotated[
@@ -72,7 +71,7 @@ def check_cases(file: CasesFile, db: Db = DEFAULT_PATH, as_json: Json = False) -
     """Look a file of cases over: every fault, with its line. Documents are looked up in the desk."""
     from evidencedesk.cases import known_names, load_rag_cases
 
-    with Desk.open(db, embedder="none", read_only=True, create=False) as desk:
+    with evidencedesk.Desk.open(db, embedder="none", read_only=True, create=False) as desk:
         cases = load_rag_cases(file, known_names(desk.documents()))
     answerable = sum(case.answerable for case in cases)
     if as_json:
@@ -116,8 +115,10 @@ def evaluate(
     The run is kept in the file (view case_history). Exit codes: 4 when a case failed, 3 when a figure breaks a floor
     or ceiling that was given.
     """
+    from evidencedesk.evaluation.report import flips, objections
+
     floors, ceilings = limits("--fail-under", fail_under), limits("--fail-over", fail_over)
-    with Desk.open(db, embedder=embedder, read_only=no_store, create=False) as desk:
+    with evidencedesk.Desk.open(db, embedder=embedder, read_only=no_store, create=False) as desk:
         before = desk.outcomes(compare) if compare is not None else None
         report = desk.evaluate(cases, llm=llm_client(llm, base_url), k=k, mode=mode, store=not no_store)
     flipped = None if before is None else flips(report.cases, before)
@@ -144,8 +145,12 @@ def evaluate(
 
 def limits(option: str, given: list[str] | None) -> dict[str, float]:
     """Read `recall@3=0.9` options; a usage error names what is wrong."""
+    if not given:
+        return {}
+    from evidencedesk.evaluation.report import require_limits
+
     found: dict[str, float] = {}
-    for text in given or ():
+    for text in given:
         name, _, value = text.partition("=")
         try:
             found[name] = float(value)
@@ -182,7 +187,7 @@ def calibrate(
         raise typer.BadParameter("give CASES, or --reset")
     if not 0 < max_wrong < 1 or not 0 < confidence < 1:
         raise typer.BadParameter("--max-wrong and --confidence must lie between 0 and 1, both left out")
-    with Desk.open(db, embedder="none" if reset else embedder, create=False) as desk:
+    with evidencedesk.Desk.open(db, embedder="none" if reset else embedder, create=False) as desk:
         if cases is None:
             count = desk.uncalibrate()
             print_text(f"calibrations forgotten: {count}; the built-in thresholds judge")
@@ -214,7 +219,7 @@ def attack(
     sentence of a superseded version), elsewhere (another document's sentence); verbatim and reworded ones are true.
     Needs no labels. Says what share of each kind is blocked, and shows what came through.
     """
-    with Desk.open(db, embedder=embedder, read_only=True, create=False) as desk:
+    with evidencedesk.Desk.open(db, embedder=embedder, read_only=True, create=False) as desk:
         report = desk.attack(per_kind=per_kind, seed=seed)
     if as_json:
         print_json(report)

@@ -7,10 +7,9 @@ from typing import Annotated
 
 import typer
 
-from evidencedesk import schema
+import evidencedesk
 from evidencedesk.cli.printing import counting_bar, print_changes, print_json, print_text
 from evidencedesk.cli.program import DEFAULT_PATH, Db, Json, app, as_utf8, embedder_option, examples
-from evidencedesk.desk import Desk
 
 
 @app.command(epilog=examples('evidencedesk withdraw kc-tradein-v1 --reason "the offer has ended"'))
@@ -24,7 +23,7 @@ def withdraw(
 
     Nothing older of its line comes back to life; searches as of a day before still find it.
     """
-    with Desk.open(db, embedder="none", create=False) as desk:
+    with evidencedesk.Desk.open(db, embedder="none", create=False) as desk:
         changes = desk.withdraw(doc_id, reason=reason)
     if as_json:
         print_json(changes)
@@ -47,7 +46,7 @@ def reembed(
 
     The former one answers until every text has its new vector. Interrupted, run it again: it goes on where it was.
     """
-    with Desk.open(db, embedder="none", create=False) as desk, counting_bar("texts") as draw:
+    with evidencedesk.Desk.open(db, embedder="none", create=False) as desk, counting_bar("texts") as draw:
         report = desk.reembed(embedder, progress=draw)
     if as_json:
         print_json(report)
@@ -62,7 +61,7 @@ def backup(
     db: Db = DEFAULT_PATH,
 ) -> None:
     """Write a copy of the file, while others read and write."""
-    with Desk.open(db, embedder="none", read_only=True, create=False) as desk:
+    with evidencedesk.Desk.open(db, embedder="none", read_only=True, create=False) as desk:
         desk.backup(target)
     print_text(f"{target} holds {db} as it is now; to restore it, put it into place")
 
@@ -70,7 +69,9 @@ def backup(
 @app.command(epilog=examples("evidencedesk upgrade --db shop.db"))
 def upgrade(db: Db = DEFAULT_PATH, as_json: Json = False) -> None:
     """Bring an older file up to date; sets a copy aside."""
-    copy = Desk.upgrade(db)
+    from evidencedesk import schema
+
+    copy = evidencedesk.Desk.upgrade(db)
     if as_json:
         print_json({"schema": schema.HEAD, "copy": copy})
     elif copy is None:
@@ -85,6 +86,6 @@ def compact(db: Db = DEFAULT_PATH) -> None:
 
     What `check` finds wrong with statuses, statistics or views is mended by it. Needs room for a second file.
     """
-    with Desk.open(db, embedder="none", create=False) as desk:
+    with evidencedesk.Desk.open(db, embedder="none", create=False) as desk:
         desk.compact()
     print_text(f"{db} is compacted")

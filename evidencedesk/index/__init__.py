@@ -3,15 +3,13 @@
 `writing` stores one document, `folder` brings in a folder of them, `upkeep` is what a file needs over the years.
 """
 
-from evidencedesk.index.folder import PRUNE_LIMIT, Ahead, Progress, embed_ahead, ingest_folder
+from evidencedesk.index.folder import Ahead, embed_ahead, ingest_folder
 from evidencedesk.index.upkeep import compact, reembed, withdraw
 from evidencedesk.index.writing import Index, set_up
 
 __all__ = [
-    "PRUNE_LIMIT",
     "Ahead",
     "Index",
-    "Progress",
     "compact",
     "embed_ahead",
     "ingest_folder",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -24,10 +24,12 @@ from evidencedesk.errors import (
 from evidencedesk.index.upkeep import withdraw_in
 from evidencedesk.index.writing import Index, Written, disagreement
 from evidencedesk.records import (
+    PRUNE_LIMIT,
     Document,
     Failed,
     IngestProgress,
     IngestReport,
+    Progress,
     Skipped,
     SourceDocument,
     Status,
@@ -36,10 +38,6 @@ from evidencedesk.records import (
 )
 from evidencedesk.store import Snapshot, StoredDocument, Transaction, content_hash, newly_stale
 from evidencedesk.versions import version_sort_key
-
-Progress = Callable[[IngestProgress], None]
-PRUNE_LIMIT = 0.2
-"""Share of a root's documents that a prune may withdraw unless told otherwise."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ time linear in the text's length. How a stretch is read:
 """
 
 from evidencedesk.text.quantities import Number, numbers
-from evidencedesk.text.segmentation import Span, sentences
+from evidencedesk.text.segmentation import Span, line_spans, sentences
 from evidencedesk.text.spelling import normalise
 from evidencedesk.text.stemming import BANGLA_STOP_WORDS, ENGLISH_STOP_WORDS, is_stop_word, stem
 from evidencedesk.text.terms import TEXT_VERSION, Token, analyse, key_words, tokens
@@ -36,6 +36,7 @@ __all__ = [
     "analyse",
     "is_stop_word",
     "key_words",
+    "line_spans",
     "normalise",
     "numbers",
     "script_of_language",

@@ -1,6 +1,7 @@
-"""Sentences."""
+"""Lines and sentences."""
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 from evidencedesk.text.spelling import is_one_letter, normalise, word_set
@@ -13,6 +14,7 @@ class Span(NamedTuple):
     end: int
 
 
+_LINE = re.compile(r"(?!\Z)([^\n]*?)(?:\r?\n|\Z)")
 _CLOSING = r"(?:[\"'”’»)\]}*_]|\[[^\[\]\s]{1,80}\])*+"
 _BREAK = re.compile(
     r"(?P<block>^[ \t]*(?:\|[^\n]*|\#{1,6}[ \t][^\n]*)(?:\n|\Z))"  # a table row, a heading
@@ -29,6 +31,16 @@ _ABBREVIATIONS = word_set(
 )
 _BEFORE_NUMBER = word_set("no nos p pp vol art sec fig ch para cl tk rs নং পৃ")
 _BEFORE_CAPITAL = word_set("etc a.m p.m inc ltd co corp jr sr ইত্যাদি লি")
+
+
+@lru_cache(maxsize=4)
+def line_spans(text: str) -> tuple[tuple[int, int], ...]:
+    r"""Give (start, end) in characters of each line, without its line end: the one definition of a line.
+
+    Lines end at `\n` or `\r\n` and nowhere else, in every module; the last line end opens no further line. Line n
+    of a file is element n - 1.
+    """
+    return tuple(match.span(1) for match in _LINE.finditer(text))
 
 
 def sentences(text: str) -> list[Span]:
