@@ -108,7 +108,6 @@ class DocumentRow(Base):
             "lang",
             unique=True,
             sqlite_where=text("status = 'current'"),
-            postgresql_where=text("status = 'current'"),
         ),
         Index("ix_documents_valid_from", "valid_from"),
         Index("ix_documents_valid_to", "valid_to"),

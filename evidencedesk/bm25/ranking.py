@@ -116,11 +116,13 @@ def _scores_in(
     state: State, in_force: InForce, eligible: Eligible, terms: Sequence[_Term], idf_of: Mapping[str, float],
     chunk_keys: Iterable[int],
 ) -> Scores:  # fmt: skip
-    wanted = np.unique(np.fromiter(chunk_keys, dtype=np.int64))
+    # Not np.unique, and below not np.isin: in a new process they import numpy.ma, which takes longer than the search.
+    wanted = np.array(sorted(set(chunk_keys)), dtype=np.int64)
     slots, is_packed = state.packed.slots_of(wanted)
     slots = slots[is_packed]
     slots = slots[eligible.holds(slots)]
-    positions = np.flatnonzero(np.isin(state.unpacked_keys, wanted) & eligible.unpacked)
+    positions = _positions_of(wanted, state.unpacked_keys)
+    positions = positions[eligible.unpacked[positions]]
     keys = np.concatenate([state.packed.chunk_keys[slots], state.unpacked_keys[positions]])
     parts_of: dict[str, NDArray[np.float64]] = {}
     if len(keys) and in_force.average_length:
@@ -131,6 +133,15 @@ def _scores_in(
             packed = np.zeros(len(slots)) if term.packed is None else term.packed.at(slots)
             parts_of[term.term] = parts(term.idf, np.concatenate([packed, in_rows[positions]]), norm)
     return Scores(tuple(keys.tolist()), parts_of, idf_of)
+
+
+def _positions_of(wanted: NDArray[np.int64], keys: NDArray[np.int64]) -> NDArray[np.intp]:
+    """Where those of the wanted keys that are there stand among the keys; both are ascending."""
+    positions = np.searchsorted(keys, wanted)
+    inside = positions < len(keys)
+    positions = positions[inside]
+    found: NDArray[np.intp] = positions[keys[positions] == wanted[inside]]
+    return found
 
 
 def _prepare(

@@ -15,6 +15,7 @@ from evidencedesk.records import CalibratedGuard, EmbedderIdentity, GuardSignal
 from evidencedesk.store.snapshot import Snapshot
 from evidencedesk.store.transaction import Transaction, inserted_key
 
+_embedders = table_of(EmbedderRow)
 _fits = table_of(GuardFitRow)
 _weights = table_of(GuardWeightRow)
 _runs = table_of(RunRow)
@@ -97,7 +98,7 @@ def stored_guard(snapshot: Snapshot, embedder: EmbedderIdentity | None) -> Calib
         query = query.where(_fits.c.embedder_key.is_(None))
     else:
         columns = {"name": embedder.name, "dimension": embedder.dimension, "fingerprint": embedder.fingerprint}
-        theirs = sa.select(EmbedderRow.embedder_key).filter_by(**columns).scalar_subquery()
+        theirs = sa.select(_embedders.c.embedder_key).filter_by(**columns).scalar_subquery()
         query = query.where(_fits.c.embedder_key == theirs)
     fit = snapshot.connection.execute(query).one_or_none()
     if fit is None:

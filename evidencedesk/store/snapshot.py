@@ -39,8 +39,10 @@ chunk_id = documents.c.doc_id + ":c" + sa.cast(chunks.c.ordinal, sa.Text)
 
 
 # What every search reads, put together once: SQLAlchemy takes longer to build such a statement than SQLite to run it.
-_SETTINGS = sa.select(table_of(DeskRow), EmbedderRow.name, EmbedderRow.dimension, EmbedderRow.fingerprint).join_from(
-    DeskRow, EmbedderRow, isouter=True
+# Tables, not mapped classes: the first statement over one of these configures the mappers of all of them.
+_desk, _embedders = table_of(DeskRow), table_of(EmbedderRow)
+_SETTINGS = sa.select(_desk, _embedders.c.name, _embedders.c.dimension, _embedders.c.fingerprint).join_from(
+    _desk, _embedders, isouter=True
 )
 _BY_KEY = chunks.c.chunk_key.in_(sa.bindparam("keys", expanding=True))
 _HEADS = (

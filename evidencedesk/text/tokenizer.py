@@ -4,7 +4,6 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from decimal import Decimal
-from functools import cache
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
@@ -59,19 +58,26 @@ class Piece(NamedTuple):
 
 def shape_of(text: str) -> str:
     """Give the text, character for character, as the patterns read it."""
-    return text if text.isascii() else text.translate(_shapes())
+    return text if text.isascii() else text.translate(_SHAPES)
 
 
-@cache
-def _shapes() -> dict[int, str]:
-    shapes = {}
-    for char in map(chr, (*range(0xA0, 0x20000), *range(0xE0100, 0xE01F0))):
+class _Shapes(dict[int, str]):
+    """How each character reads, looked up when it is first met: to go through all of them takes as long as a search."""
+
+    def __missing__(self, code: int) -> str:
+        char = chr(code)
+        if code >= 0x20000 and not 0xE0100 <= code < 0xE01F0:
+            return char  # as it stands, and not kept: a strange text must not fill the memory
         category = unicodedata.category(char)
         if category[0] == "M" or (category == "Cf" and IGNORABLES.match(char)):
-            shapes[ord(char)] = _MARK
+            char = _MARK
         elif category == "No":
-            shapes[ord(char)] = "_"
-    return shapes
+            char = "_"
+        self[code] = char
+        return char
+
+
+_SHAPES = _Shapes()
 
 
 def pieces_of(text: str, shape: str, start: int = 0, end: int | None = None) -> Iterator[Piece]:

@@ -24,8 +24,7 @@ import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
-from evidencedesk.models import DocumentRow
-from evidencedesk.store import Scope, Snapshot, Transaction
+from evidencedesk.store import Scope, Snapshot, Transaction, documents
 from evidencedesk.vectors import blocks, truth
 from evidencedesk.vectors.codes import Codes, Coding, encode
 from evidencedesk.vectors.fitting import RECALL
@@ -143,7 +142,7 @@ class Picture:
     def _select(self, connection: sa.Connection, scope: Scope) -> Selection:
         of_family = None
         if scope.family is not None:
-            query = sa.select(DocumentRow.doc_key).where(DocumentRow.family == scope.family)
+            query = sa.select(documents.c.doc_key).where(documents.c.family == scope.family)
             of_family = connection.scalars(query).all()
         in_scope = self.roster.in_scope(scope, of_family)
         vectors = self.roster.vectors_of(in_scope)
