@@ -55,7 +55,24 @@ def upgrade() -> None:
         "AND chunk_key NOT IN (SELECT chunk_key FROM lexical_unpacked)"
     )
     op.drop_table("lexical_postings")
-    op.execute("ALTER TABLE lexical_terms DROP COLUMN chunks_held")
+    # Made anew instead of altered: SQLite refuses that where a host's view reads one of ours, which are dropped now.
+    op.execute("CREATE TEMP TABLE former_terms AS SELECT term_key, term, chunks_in_force FROM lexical_terms")
+    last_key = connection.exec_driver_sql("SELECT seq FROM sqlite_sequence WHERE name = 'lexical_terms'").scalar()
+    op.drop_table("lexical_terms")
+    op.create_table(
+        "lexical_terms",
+        sa.Column("term_key", sa.Integer(), primary_key=True, nullable=False),
+        sa.Column("term", sa.Text(), nullable=False),
+        sa.Column("chunks_in_force", sa.Integer(), nullable=False),
+        sa.UniqueConstraint("term", name=op.f("uq_lexical_terms_term")),
+        sqlite_autoincrement=True,
+    )
+    op.execute("INSERT INTO lexical_terms SELECT term_key, term, chunks_in_force FROM former_terms")
+    op.execute("DROP TABLE temp.former_terms")
+    if last_key is not None:
+        # A number that a former term had is not to be used again.
+        connection.exec_driver_sql("DELETE FROM sqlite_sequence WHERE name = 'lexical_terms'")
+        connection.exec_driver_sql("INSERT INTO sqlite_sequence (name, seq) VALUES ('lexical_terms', ?)", (last_key,))
 
 
 def _u4(numbers: Iterable[int]) -> bytes:
