@@ -58,7 +58,7 @@ class Asked:
     @property
     def judged(self) -> list[CaseResult]:
         """The cases that `calibrate` fits: those with candidates in the desk's own measure."""
-        return [r for r in self.report.cases if r.candidates and measure_of(tuple(r.candidates)) == self.measure]
+        return [r for r in self.report.cases if r.candidates and measure_of(r.candidates) == self.measure]
 
 
 def should_pass(result: CaseResult) -> bool:
@@ -74,7 +74,7 @@ def labels(asked: Asked) -> list[bool]:
 
 
 def read(asked: Asked) -> list[dict[GuardSignal, float | None]]:
-    return [signals_of(tuple(result.candidates or ())) for result in asked.judged]
+    return [signals_of(result.candidates or ()) for result in asked.judged]
 
 
 # ---------------------------------------------------------------- asking
@@ -154,7 +154,7 @@ def signal_values(asked: Asked, name: GuardSignal) -> list[float]:
 
 
 def built_in_scores(asked: Asked, values: Thresholds) -> list[float]:
-    return [assess(tuple(result.candidates or ()), values).top for result in asked.judged]
+    return [assess(result.candidates or (), values).top for result in asked.judged]
 
 
 def calibrated_scores(asked: Asked, names: Sequence[GuardSignal] = SIGNALS) -> list[float]:
@@ -195,7 +195,7 @@ def kept_promise(asked: Asked) -> tuple[Rate, Rate, int, int]:
         fitted = calibrate(replace(asked.report, cases=seen), max_wrong=MAX_WRONG)
         promises += fitted.promised
         rest = [case for case, fold in zip(cases, folds, strict=True) if fold == left_out]
-        passed = [case for case in rest if assess(tuple(case.candidates or ()), fitted.guard).state == "ok"]
+        passed = [case for case in rest if assess(case.candidates or (), fitted.guard).state == "ok"]
         answered += Rate(len(passed), len(rest))
         wrong += Rate(sum(not should_pass(case) for case in passed), len(passed))
     return answered, wrong, promises, len(set(folds))
@@ -257,7 +257,7 @@ def unseen(sets: Mapping[str, Asked]) -> str:
     for name, asked in sets.items():
         answered, wrong, promises, of = kept_promise(asked)
         fitted = calibrate(asked.report, max_wrong=MAX_WRONG).guard
-        passed = sum(assess(tuple(r.candidates or ()), fitted).state == "ok" for r in asked.adversarial)
+        passed = sum(assess(r.candidates or (), fitted).state == "ok" for r in asked.adversarial)
         adversarial = str(Rate(passed, len(asked.adversarial))) if asked.adversarial else "-"
         rows.append([name, str(answered), str(wrong), f"{promises} of {of}", adversarial])
     return aligned(rows)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -147,6 +148,10 @@ def test_an_answer_that_cites_one_expected_and_one_other_document_is_wrong() -> 
     report = evaluated(cases, *sources, llm=llm)
     assert outcomes(report) == {"one": "wrong", "both": "right"}
     assert report.cases[0].cited == ("warranty-v1:c0", "care-v1:c0")
+    assert report.cases[0].why == "The answer cites warranty-v1:c0, care-v1:c0; expected was warranty."
+    assert report.cases[1].why == "All 2 claims are supported by what they cite."
+    unanswerable = replace(report.cases[0], answerable=False, expected=())
+    assert unanswerable.why == "The answer cites warranty-v1:c0, care-v1:c0; expected was no answer."
 
 
 def test_a_case_is_asked_of_the_day_that_it_names() -> None:

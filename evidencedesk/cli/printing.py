@@ -371,11 +371,9 @@ def print_evaluation(report: EvaluationReport) -> None:
     print_text(f"{calls:<24} {guarded.model_calls} of {len(report.cases)}")
     print_text(f"{'reasons':<24} " + ", ".join(f"{reason} {count}" for reason, count in guarded.reasons.items()))
     for case in report.cases:
-        if case.outcome not in ("right", "refused"):
+        if not case.ok:
             print_text(f"{case.outcome}: {case.case_id} {case.question}")
-            print_text(f"  {case.error or case.detail}")
-            if case.outcome == "wrong":
-                print_text(f"  expected {', '.join(case.expected) or 'no answer'}; cited {', '.join(case.cited)}")
+            print_text(f"  {case.why}")
     if report.run_id is not None:
         print_aside(f"note: kept as run {report.run_id}")
 
@@ -419,10 +417,10 @@ def _figure(value: float | None) -> str:
 
 def print_attacks(report: AttackReport) -> None:
     """Print what share of each kind of attack is blocked, and what came through."""
+    from evidencedesk.evaluation.attacks import CONTROLS
+
     for kind, rate in report.claims.blocked.items():
-        print_text(
-            f"{kind:<16} blocked {rate}" + ("  (true: none should be)" if kind in ("verbatim", "reworded") else "")
-        )
+        print_text(f"{kind:<16} blocked {rate}" + ("  (true: none should be)" if kind in CONTROLS else ""))
     print_text(f"{'off the corpus':<16} refused {report.questions_refused}")
     for judged in report.claims.passed:
         print_text(f"passed: {judged.attack.kind} [{judged.attack.chunk_id}] {judged.attack.claim}")

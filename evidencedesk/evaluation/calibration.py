@@ -68,14 +68,14 @@ def calibrate(
     if not 0 < require_number("max_wrong", max_wrong) < 1 or not 0 < require_number("confidence", confidence) < 1:
         raise ValueError(f"max_wrong and confidence must lie between 0 and 1, not {max_wrong!r} and {confidence!r}")
     # A question that the embedder does not know was searched by keyword: the other measure's guard judges it.
-    judged = [r for r in results if r.candidates and measure_of(tuple(r.candidates)) == measure]
+    judged = [r for r in results if r.candidates and measure_of(r.candidates) == measure]
     right = [result.answerable and result.top_is_right for result in judged]
     if min(sum(right), len(right) - sum(right)) < 2:
         raise ValueError(
             f"calibration needs at least two cases to answer and two not to, and there are {sum(right)} and "
             f"{len(right) - sum(right)}; add questions that your documents answer, and ones that they do not"
         )
-    read = [signals_of(tuple(result.candidates or ())) for result in judged]
+    read = [signals_of(result.candidates or ()) for result in judged]
     scores = unseen_probabilities(read, right, [result.case_id for result in judged])
     wrong = [not passes for passes in right]
     found = threshold_for(scores, wrong, max_wrong, confidence, strict=strict)

@@ -18,7 +18,7 @@ from evidencedesk.evaluation.metrics import (
     recall_at_k,
     reciprocal_rank,
 )
-from evidencedesk.records import AnswerReason, EmbedderIdentity, Flip, Guard, Hits, Mode, Outcome, Thresholds
+from evidencedesk.records import AnswerReason, Chunk, EmbedderIdentity, Flip, Guard, Hits, Mode, Outcome, Thresholds
 
 GOOD: frozenset[Outcome] = frozenset({"right", "refused"})
 EVERY_TAG = "all"
@@ -51,12 +51,30 @@ class CaseResult:
     error: str = ""
 
     @property
+    def ok(self) -> bool:
+        """True when it came out well: right, or rightly refused."""
+        return self.outcome in GOOD
+
+    @property
     def top_is_right(self) -> bool:
         """Whether the first candidate is of an expected document."""
-        if not self.candidates:
-            return False
-        first = self.candidates[0].chunk
-        return first.doc_id in self.expected or first.family in self.expected
+        return bool(self.candidates and self.expects(self.candidates[0].chunk))
+
+    def expects(self, chunk: Chunk) -> bool:
+        """Whether the chunk is of an expected document."""
+        return chunk.doc_id in self.expected or chunk.family in self.expected
+
+    def rank(self, mode: Mode) -> int | None:
+        """Where that mode ranks the first expected document, from 1; None where it does not."""
+        ranked = self.ranked.get(mode, ())
+        return next((rank for rank, name in enumerate(ranked, 1) if name in self.expected), None)
+
+    @property
+    def why(self) -> str:
+        """Why it came out so, in one sentence."""
+        if self.outcome != "wrong":
+            return self.error or self.detail
+        return f"The answer cites {', '.join(self.cited)}; expected was {', '.join(self.expected) or 'no answer'}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +207,7 @@ def flips(results: Iterable[CaseResult], outcome_before: Mapping[str, str]) -> t
             result.question,
             cast("Outcome | None", outcome_before.get(result.case_id)),
             result.outcome,
-            result.error or result.detail,
+            result.why,
         )
         for result in results
         if outcome_before.get(result.case_id) != result.outcome
@@ -259,7 +277,7 @@ def sweep_rows(
         trial = Thresholds(min_score, min_margin, "a sweep", judge.measure, judge.missing_weight)
 
         def passes(result: CaseResult, trial: Thresholds = trial) -> bool:
-            return bool(result.candidates) and guard.assess(tuple(result.candidates or ()), trial).state == "ok"
+            return bool(result.candidates) and guard.assess(result.candidates or (), trial).state == "ok"
 
         rows.append(
             SweepRow(
@@ -283,7 +301,7 @@ def _grid(results: Sequence[CaseResult], in_force: Thresholds) -> list[tuple[flo
 
 def _score(result: CaseResult, judge: Guard) -> tuple[float, float]:
     """What the guard compares with its threshold, and the margin."""
-    assessment = guard.assess(tuple(result.candidates or ()), judge)
+    assessment = guard.assess(result.candidates or (), judge)
     score = assessment.top if assessment.probability is None else assessment.probability
     return score, assessment.margin
 

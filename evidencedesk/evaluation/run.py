@@ -144,21 +144,16 @@ def _plain(table: Any) -> Any:
 
 
 def _stored(result: CaseResult, report: EvaluationReport) -> StoredCase:
-    judged = guard.assess(tuple(result.candidates), report.values) if result.candidates and report.values else None
+    judged = guard.assess(result.candidates, report.values) if result.candidates and report.values else None
     return StoredCase(
         case_id=result.case_id, question=storable(result.question), tags=",".join(result.tags),
         answerable=result.answerable, as_of=result.as_of, outcome=result.outcome, reason=result.reason,
-        detail=storable(result.error or result.detail), keyword_rank=_rank(result, "keyword"),
-        vector_rank=_rank(result, "vector"), hybrid_rank=_rank(result, "hybrid"),
+        detail=storable(result.why), keyword_rank=result.rank("keyword"),
+        vector_rank=result.rank("vector"), hybrid_rank=result.rank("hybrid"),
         top_chunk_id=result.candidates[0].chunk.id if result.candidates else None,
         top=None if judged is None else judged.top, margin=None if judged is None else judged.margin,
         cited=",".join(result.cited),
     )  # fmt: skip
-
-
-def _rank(result: CaseResult, mode: Mode) -> int | None:
-    ranked = result.ranked.get(mode, ())
-    return next((rank for rank, name in enumerate(ranked, 1) if name in result.expected), None)
 
 
 def _retrieve(
@@ -213,16 +208,14 @@ def _asked(
         reason=answer.reason,
         detail=answer.detail,
         cited=tuple(citation.chunk.id for citation in answer.citations if citation.chunk),
-        outcome=_outcome(case, answer),
+        outcome=_outcome(failed, answer),
         model_called=answer.model != "",
     )
 
 
-def _outcome(case: RagCase, answer: Answer) -> Outcome:
+def _outcome(case: CaseResult, answer: Answer) -> Outcome:
     if answer.abstained:
         return "turned_away" if case.answerable else "refused"
-    expected = set(case.expected_doc_ids)
-    cited = [citation.chunk for citation in answer.citations if citation.chunk]
     # Every cited text is shown to the reader as evidence, so one that is not expected makes the answer wrong.
-    right = case.answerable and all(chunk.doc_id in expected or chunk.family in expected for chunk in cited)
-    return "right" if right else "wrong"
+    cited = (citation.chunk for citation in answer.citations if citation.chunk)
+    return "right" if case.answerable and all(map(case.expects, cited)) else "wrong"

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 
 from evidencedesk.evaluation.html.elements import Content, Markup, details, element, fact_list, written
 from evidencedesk.evaluation.html.words import OUTCOMES, badge
-from evidencedesk.evaluation.report import GOOD, CaseResult, EvaluationReport
+from evidencedesk.evaluation.report import CaseResult, EvaluationReport
 from evidencedesk.records import Hit
 
 _HIT_SCORES: dict[str, str] = {"hybrid": "fused score", "keyword": "BM25", "vector": "cosine"}
@@ -17,18 +16,16 @@ def cases_section(evaluation: EvaluationReport) -> Markup:
     """Those that went wrong first, and open."""
     order = list(OUTCOMES)
     cases = sorted(evaluation.cases, key=lambda case: order.index(case.outcome))
-    failed = [case for case in cases if case.outcome not in GOOD]
     counts = Counter(case.outcome for case in cases)
     summary = ", ".join(f"{OUTCOMES[outcome]} {counts[outcome]}" for outcome in order if counts[outcome])
     return element(
         "div",
         element("p", f"{summary}. Those that went wrong come first, and open."),
-        [_case(case, is_open=True) for case in failed],
-        [_case(case, is_open=False) for case in cases if case.outcome in GOOD],
+        [_case(case) for case in cases],
     )
 
 
-def _case(case: CaseResult, *, is_open: bool) -> Markup:
+def _case(case: CaseResult) -> Markup:
     reason = "failed" if case.reason is None else case.reason.replace("_", " ")
     summary = [
         badge(case.outcome), " ", written(case.question, class_="question"), " ",
@@ -36,7 +33,7 @@ def _case(case: CaseResult, *, is_open: bool) -> Markup:
                 class_="muted"),
     ]  # fmt: skip
     expected = ", ".join(case.expected) if case.answerable else "no answer: the documents do not say"
-    ranks = ", ".join(f"{mode} {_rank(case, ranked)}" for mode, ranked in case.ranked.items())
+    ranks = ", ".join(f"{mode} {case.rank(mode) or 'not found'}" for mode in case.ranked)
     facts: list[tuple[str, Content]] = [
         ("Expected", written(expected)),
         ("Cited", written(", ".join(case.cited) or "nothing")),
@@ -45,16 +42,15 @@ def _case(case: CaseResult, *, is_open: bool) -> Markup:
         facts.append(("Asked as of", case.as_of))
     if case.answerable and ranks:
         facts.append(("Rank of the expected", ranks))
-    why = written(case.error or case.detail, "p")
+    why = written(case.why, "p")
     hits: Content = element("p", "No passage was found.", class_="muted")
     if case.candidates:
         score = _HIT_SCORES[case.candidates.mode]
         hits = element("ol", [_hit(hit, case, score) for hit in case.candidates], class_="hits")
-    return details(summary, why, fact_list(facts), hits, is_open=is_open, class_="case")
+    return details(summary, why, fact_list(facts), hits, is_open=not case.ok, class_="case")
 
 
 def _hit(hit: Hit, case: CaseResult, score: str) -> Markup:
-    is_expected = hit.chunk.doc_id in case.expected or hit.chunk.family in case.expected
     parts = [f"{score} {hit.score:.3f}"]
     if hit.rerank is not None:
         parts.append(f"reranked {hit.rerank:.3f}")
@@ -65,10 +61,6 @@ def _hit(hit: Hit, case: CaseResult, score: str) -> Markup:
     parts.append(f"idf share {hit.idf_share:.2f}")
     ranks = (("keyword", hit.keyword_rank), ("vector", hit.vector_rank))
     parts += [f"{leg} rank {rank}" for leg, rank in ranks if rank]
-    mark = element("span", "expected", class_="badge good") if is_expected else None
+    mark = element("span", "expected", class_="badge good") if case.expects(hit.chunk) else None
     label = written(hit.label, lang=hit.chunk.lang)
     return element("li", label, " ", mark, element("div", " · ".join(parts), class_="muted"))
-
-
-def _rank(case: CaseResult, ranked: Sequence[str]) -> str:
-    return next((f"{rank}" for rank, name in enumerate(ranked, 1) if name in case.expected), "not found")
