@@ -199,6 +199,12 @@ def test_a_value_that_begins_with_a_sign_of_yaml_is_an_error_that_says_to_quote_
     assert parse_document(block.format(quoted), "rule.md").title == title.strip()
 
 
+@pytest.mark.parametrize("line", ["lang: bn # a remark", "lang: bn  ## remark", "lang: bn #", "# lang: en\nlang: bn"])
+def test_a_remark_in_the_metadata_is_no_part_of_a_value(line: str) -> None:
+    """BR-60: a comment of YAML's, with white space on both sides of its sign, as docs/inputs.md says."""
+    assert parse_document(f"---\ndoc_id: rule-v2\n{line}\n---\nText.\n", "rule.md").lang == "bn"
+
+
 # ---------------------------------------------------------------- BR-62: dates and look-alikes
 
 VALUES = [
