@@ -441,6 +441,21 @@ def test_a_byte_that_changed_in_a_text_is_told(filled: Path) -> None:
             assert not desk.check().ok, place
 
 
+def test_a_bit_that_flipped_in_a_vector_is_told(filled: Path) -> None:
+    """In each of the ten highest bits of a number but its sign; what lower ones change, no cosine shows."""
+    with open_desk(filled, embedder="toy") as desk, desk.engine.connect() as sql:
+        blob = sql.exec_driver_sql("SELECT embedding FROM vectors").scalars().first()
+    whole, largest = filled.read_bytes(), int(np.abs(np.frombuffer(blob, "<f4")).argmax())
+    (start,) = (n for n in range(len(whole)) if whole.startswith(blob, n))
+    number = int.from_bytes(blob[4 * largest : 4 * largest + 4], "little")
+    for bit in range(21, 31):
+        changed = (number ^ 1 << bit).to_bytes(4, "little")
+        place = start + 4 * largest
+        filled.write_bytes(whole[:place] + changed + whole[place + 4 :])
+        with open_desk(filled, embedder="toy") as desk:
+            assert [problem.kind for problem in desk.check().problems] == ["vector damaged"], bit
+
+
 # ---------------------------------------------------------------- logs that are gone, or another file's
 
 KILLED = """

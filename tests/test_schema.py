@@ -13,6 +13,7 @@ import pytest
 import sqlalchemy as sa
 from builders import found, make_source, open_desk, opened
 
+from benchmarks.crash.states import state_of
 from evidencedesk import Desk, schema
 from evidencedesk.connections import find_driver
 from evidencedesk.errors import (
@@ -409,3 +410,103 @@ def test_a_file_of_every_former_schema_upgrades_and_still_answers(tmp_path: Path
         desk.compact()
         assert desk.search("How long do I have to return a bike?", k=20) == before
         assert desk.check().ok
+
+
+@pytest.mark.parametrize("revision", REVISIONS[:-1])
+def test_an_upgrade_that_fails_in_the_end_leaves_every_row_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, revision: str
+) -> None:
+    """BR-29: all tables are migrated, and only the views cannot be made; the next upgrade succeeds."""
+    path = tmp_path / "desk.db"
+    shutil.copy(OLD_FILES / f"{revision}.db", path)
+    before = state_of(path)
+    assert before is not None
+    assert before["revision"] == [(revision,)]
+    assert len(before["chunks"]) == 36
+    real = schema.create_views
+
+    def fail(connection: sa.Connection) -> None:
+        real(connection)
+        connection.exec_driver_sql("CREATE VIEW current_documents AS SELECT 1")
+
+    with monkeypatch.context() as failing:
+        failing.setattr(schema, "create_views", fail)
+        with pytest.raises(StoreError, match="changing the schema"):
+            Desk.upgrade(path)
+    assert state_of(path) == before
+    assert Desk.upgrade(path) is not None
+    after = state_of(path)
+    assert after is not None
+    assert [row["doc_id"] for row in rows_of(after, "documents")] == [
+        row["doc_id"] for row in rows_of(before, "documents")
+    ]
+    assert after["chunks"] == before["chunks"]
+    assert after["vectors"] == before["vectors"]
+
+
+def rows_of(state: dict[str, list[tuple[object, ...]]], table: str) -> list[dict[str, object]]:
+    return [dict(zip(state[f"{table} columns"][0], row, strict=True)) for row in state[table]]
+
+
+SLOWLY = """
+import sys, time
+from pathlib import Path
+from evidencedesk import Desk, schema
+path, inside, waiting = map(Path, sys.argv[1:])
+real = schema.run_migrations
+def slowly(connection):
+    real(connection)
+    inside.touch()
+    until = time.monotonic() + 30
+    while not waiting.exists() and time.monotonic() < until:
+        time.sleep(0.01)
+    time.sleep(0.5)  # so that the other one stands before the lock
+schema.run_migrations = slowly
+print(Desk.upgrade(path))
+"""
+AT_THE_SAME_TIME = """
+import sys, time
+from pathlib import Path
+from evidencedesk import Desk
+path, inside, waiting = map(Path, sys.argv[1:])
+while not inside.exists():
+    time.sleep(0.01)
+waiting.touch()
+print(Desk.upgrade(path))
+with Desk.open(path) as desk:
+    print(desk.search("How long do I have to return a bike?")[0].chunk.id)
+"""
+
+
+def test_of_two_who_upgrade_at_once_one_does_it_and_the_other_waits_and_goes_on(tmp_path: Path) -> None:
+    """The second one comes while all is migrated and nothing is committed yet."""
+    path = tmp_path / "desk.db"
+    shutil.copy(OLD_FILES / "0001.db", path)
+    arguments = [str(path), str(tmp_path / "inside"), str(tmp_path / "waiting")]
+    both = [
+        subprocess.Popen([sys.executable, "-c", code, *arguments], stdout=subprocess.PIPE, text=True, cwd=CHECKOUT)
+        for code in (SLOWLY, AT_THE_SAME_TIME)
+    ]
+    did, waited = (one.communicate()[0].splitlines() for one in both)
+    (copy,) = tmp_path.glob("desk.db.schema-0001.*")
+    assert did == [str(copy)]
+    assert waited == ["None", "kc-returns-v3:c0"]
+    assert [one.returncode for one in both] == [0, 0]
+
+
+@pytest.mark.parametrize("revision", [REVISIONS[0], REVISIONS[-2]])
+def test_many_who_open_an_old_file_at_once_share_one_upgrade(tmp_path: Path, revision: str) -> None:
+    path = tmp_path / "desk.db"
+    shutil.copy(OLD_FILES / f"{revision}.db", path)
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[3])\n"
+        "from builders import *\n"
+        "with open_desk(sys.argv[1], [make_source(doc_id=f'd{sys.argv[2]}-v1')], embedder='auto', upgrade=True): pass"
+    )
+    tests = str(Path(__file__).parent)
+    several = [subprocess.Popen([sys.executable, "-c", code, str(path), str(n), tests], cwd=CHECKOUT) for n in range(3)]
+    assert [one.wait() for one in several] == [0, 0, 0]
+    assert len(list(tmp_path.glob("desk.db.schema-*"))) == 1
+    with open_desk(path, embedder="auto") as desk:
+        assert {d.doc_id for d in desk.documents()} > {f"d{n}-v1" for n in range(3)}
+        assert desk.check().problems == ()

@@ -19,6 +19,8 @@ from evidencedesk.store import Scope, chunk_heads, chunks, documents, in_lists
 vectors = table_of(VectorRow)
 _SLACK = 1e-5
 """More than the float32 distance of two unit vectors can be off, for every dimension in use."""
+_LENGTH_ERROR = 1e-6
+"""More than rounding to float32 does to a length of 1, and as little: a bit that flipped shows, unless it is a sign."""
 
 
 def missing(connection: sa.Connection, embedder_key: int, text_hashes: Iterable[str]) -> set[str]:
@@ -191,6 +193,7 @@ def damaged(connection: sa.Connection, embedder_key: int, dimension: int) -> lis
     query = sa.select(vectors.c.text_hash, vectors.c.embedding).where(vectors.c.embedder_key == embedder_key)
     for text_hash, blob in connection.execute(query):
         stored = np.frombuffer(blob, dtype="<f4") if len(blob) % 4 == 0 else np.zeros(0)
-        if stored.shape != (dimension,) or not abs(float(np.linalg.norm(stored.astype(np.float64))) - 1) < 1e-4:
+        length = float(np.linalg.norm(stored.astype(np.float64)))
+        if stored.shape != (dimension,) or not abs(length - 1) < _LENGTH_ERROR:
             found.append(text_hash)
     return found
