@@ -8,32 +8,30 @@ processor a token, and drawn at random with a seed; they are English and Bangla.
 
 from __future__ import annotations
 
-import argparse
-import os
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.quality import read_cases
+from benchmarks.common import QuestionSet, command, no_data, question_set, read_cases
 from benchmarks.speed.measure import tell
 from evidencedesk import E5Embedder
 from evidencedesk.documents import find_sources, read_document
 from evidencedesk.text import sentences
 
+SETS = ("ver_policies", "en_squad2", "bn_tydi", "en_covidqa")
 FEWEST_CHARS, MOST_CHARS = 26, 110
 AT_ONCE = 64
 
 
-def texts_of(data: Path) -> Iterator[str]:
-    """Sentences of all documents of all sets, the same text once."""
+def texts_of(sets: Sequence[QuestionSet]) -> Iterator[str]:
+    """Sentences of all documents of the sets, the same text once."""
     seen: set[str] = set()
-    for corpus in sorted(data.glob("*/corpus")):
-        for path in find_sources(corpus)[0]:
-            source = read_document(corpus, path)
-            for line in source.source.splitlines():
+    for some in sets:
+        for path in find_sources(some.corpus)[0]:
+            for line in read_document(some.corpus, path).source.splitlines():
                 for span in sentences(line):
                     text = line[span.start : span.end].strip()[:MOST_CHARS]
                     if len(text) >= FEWEST_CHARS and text not in seen:
@@ -42,22 +40,17 @@ def texts_of(data: Path) -> Iterator[str]:
 
 
 def main() -> int:
-    beside = Path(__file__).resolve().parents[3] / "shared" / "evaldata"
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.speed.embed",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = command("speed.embed", __doc__)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--data", type=Path, default=Path(os.environ.get("EVIDENCEDESK_EVALDATA") or beside))
     parser.add_argument("--limit", type=int, default=10_000, help="sentences")
     parser.add_argument("--questions", type=int, default=500)
     given = parser.parse_args()
+    sets = [question_set(name, given.data) for name in SETS]
+    if absent := [some.name for some in sets if not some.cases.is_file()]:
+        no_data(parser, f"{given.data} has no {', '.join(absent)}", "the sets")
     chance = random.Random(1)
-    texts = sorted(texts_of(given.data))
-    asked = sorted({case.question for path in given.data.glob("*/cases.jsonl") for case in read_cases(path)})
-    if not texts or not asked:
-        parser.error(f"no sets with corpus and cases.jsonl in {given.data}")
+    texts = sorted(texts_of(sets))
+    asked = sorted({case.question for some in sets for case in read_cases(some.cases)})
     chance.shuffle(texts)
     chance.shuffle(asked)
     embedder, made = E5Embedder(), []

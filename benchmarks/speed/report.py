@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 import os
-import platform
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
+from benchmarks.common import circumstances
 from benchmarks.speed.data import KINDS, SHARES, Data, scopes
 from benchmarks.speed.measure import Figures, Sample
 from benchmarks.speed.systems import EvidenceDesk
-from evidencedesk.release import VERSION
 
 NOTHING = "-"
 Rows = list[list[str]]
 
 
 def machine() -> str:
+    """The circumstances, and how many processes wanted a processor in the last minute."""
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")
-    return (
-        f"{time.strftime('%Y-%m-%d')}, evidencedesk {VERSION}, Python {platform.python_version()}, "
-        f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs, load {load:.1f}"
-    )
+    return f"{circumstances()}, load {load:.1f}"
 
 
 def show(data: Data, figures: Sequence[Figures]) -> Iterator[str]:
