@@ -280,11 +280,11 @@ KILLED = """
 import os, signal, sys
 from evidencedesk import Desk
 from evidencedesk.evaluation import gate
-real = gate._judged
+real = gate._found
 def killed(*arguments):
     found = real(*arguments)
     os.kill(os.getpid(), signal.SIGKILL)
-gate._judged = killed
+gate._found = killed
 with Desk.open(sys.argv[1]) as desk:
     desk.ingest(sys.argv[2], gate=gate.Gate(sys.argv[3]))
 """

@@ -8,7 +8,8 @@ called; readers see the former state until it commits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
@@ -19,7 +20,7 @@ from evidencedesk.evaluation.report import GOOD, EvaluationReport, flips, object
 from evidencedesk.evaluation.run import Prepare, evaluate, prepare, remember
 from evidencedesk.index import Index
 from evidencedesk.rag import Answerer
-from evidencedesk.records import Document, GateReport, IngestReport, RecordedAnswer, SentenceChange, UpdateReport
+from evidencedesk.records import Document, Flip, GateReport, IngestReport, RecordedAnswer, SentenceChange, UpdateReport
 from evidencedesk.store import Snapshot, Store, recorded_answers
 from evidencedesk.text import sentences
 
@@ -72,33 +73,24 @@ def gated(
         require_writable(gate.html)
     prepared = prepare(gate.load(), ask)
     before = evaluate(index.store, prepared, answerer)
-    report: Report | None = None
-    scheduled: list[str] = []
-    gone_stale: list[RecordedAnswer] = []
-    try:
-        with index.store.write("trying a change") as transaction:
-            inside = index.store.within(transaction)
-            if transaction.generation != before.generation:
-                before = evaluate(inside, prepared, answerer)
-            stale_before = {} if gate.html is None else _stale_answers(inside)
-            report = change(replace(index, store=inside))
-            after = evaluate(inside, prepared, answerer)
-            if gate.html is not None:
-                gone_stale = [answer for key, answer in _stale_answers(inside).items() if key not in stale_before]
-            found = _look(inside, gate, before, after, report, replaced)
-            scheduled = _scheduled_notes(inside, report)
-            if dry_run or not found.accepted:
-                raise _UndoneError
-    except _UndoneError:
-        pass
-    if report is None:
-        raise LookupError("the change gave no report")
+    with suppress(_UndoneError), index.store.write("trying a change") as transaction:
+        inside = index.store.within(transaction)
+        if transaction.generation != before.generation:
+            before = evaluate(inside, prepared, answerer)
+        stale_before = {} if gate.html is None else _stale_answers(inside)
+        report = change(replace(index, store=inside))
+        after = evaluate(inside, prepared, answerer)
+        found = _found(inside, gate, before, after, report, replaced)
+        stale_after = {} if gate.html is None else _stale_answers(inside)
+        if dry_run or not found.accepted:
+            raise _UndoneError
     if not dry_run:
         after = remember(index.store, after, kind="gate", accepted=found.accepted)
         found = replace(found, run_id=after.run_id)
     notes: tuple[str, ...] = report.notes
     notes += tuple(scheduled)
     if gate.html is not None:
+        gone_stale = [answer for key, answer in stale_after.items() if key not in stale_before]
         try:
             write_html(gate.html, after, gate=found, gone_stale=gone_stale)
         except OSError as error:  # what became of the change is decided, and is what the caller must hear of
@@ -111,39 +103,26 @@ def _stale_answers(store: Store) -> dict[int, RecordedAnswer]:
         return {answer.answer_id: answer for answer in recorded_answers(snapshot, stale=True)}
 
 
-def _look(
+def _found(
     inside: Store, gate: Gate, before: EvaluationReport, after: EvaluationReport,
     report: IngestReport | UpdateReport, replaced: Mapping[str, Document],
 ) -> GateReport:  # fmt: skip
-    """What the gate says of the change, and what the change does to sentences."""
+    """What the gate says of the change, and what the change does to sentences; no run has a number yet."""
+    flipped = flips(after.cases, {result.case_id: result.outcome for result in before.cases})
     with inside.read() as snapshot:
-        found = _judged(gate, before, after)
-        unknown = _unknown_names(snapshot, after)
-        return replace(
-            found,
-            accepted=found.accepted and not unknown,
-            objections=(*unknown, *found.objections),
-            changes=_changes(snapshot, report, replaced),
-        )
+        against = (*_unknown_names(snapshot, after), *_objections(gate, after, flipped))
+        return GateReport(not against, None, against, flipped, _changes(snapshot, report, replaced))
 
 
-def _judged(gate: Gate, before: EvaluationReport, after: EvaluationReport) -> GateReport:
-    outcome_before = {result.case_id: result.outcome for result in before.cases}
-    flipped = flips(after.cases, outcome_before)
+def _objections(gate: Gate, after: EvaluationReport, flipped: Iterable[Flip]) -> list[str]:
     found = [f"case {result.case_id} failed: {result.error}" for result in after.cases if result.outcome == "error"]
-    found += objections(after.metrics(), gate.fail_under, gate.fail_over)
-    rule = "no case may come out worse than before"
     if gate.fail_under or gate.fail_over:
-        rule = "the stated limits alone decide"
-    elif not before.documents_in_force:
-        rule = "nothing was in force before, so only cases that fail count"
-    else:
-        found += [
-            f"case {flip.case_id} was {flip.before} and would be {flip.after}: {flip.detail}"
-            for flip in flipped
-            if flip.before in GOOD and flip.after not in GOOD and flip.after != "error"
-        ]
-    return GateReport(not found, None, tuple(found), flipped, (), rule)
+        return [*found, *objections(after.metrics(), gate.fail_under, gate.fail_over)]
+    return found + [
+        f"case {flip.case_id} was {flip.before} and would be {flip.after}: {flip.detail}"
+        for flip in flipped
+        if flip.before in GOOD and flip.after not in GOOD and flip.after != "error"
+    ]
 
 
 def _unknown_names(snapshot: Snapshot, after: EvaluationReport) -> tuple[str, ...]:
