@@ -14,7 +14,7 @@ import pytest
 from builders import Clock, make_source, open_desk, write_source
 
 from evidencedesk import CallableEmbedder, Desk, RagCase, ToyEmbedder, counting
-from evidencedesk.errors import CaseError, DocumentConflict
+from evidencedesk.errors import CaseError, DeskFull, DocumentConflict
 from evidencedesk.evaluation.gate import Gate
 from evidencedesk.records import SentenceChange
 
@@ -254,6 +254,21 @@ def test_readers_see_the_former_state_until_it_commits(tmp_path: Path) -> None:
         assert found(desk) == ["shop-v2"]
     assert len(seen) > 5
     assert set(map(tuple, seen[:-1])) == {("shop-v1",)}
+
+
+def test_an_accepted_change_and_its_run_are_stored_together_or_not_at_all(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a caller could hear of a failure to store the run, and not that the change went in."""
+
+    def fails(*_: object, **__: object) -> None:
+        raise DeskFull(path="desk.db", stage="storing an evaluation")
+
+    monkeypatch.setattr("evidencedesk.evaluation.gate.remember", fails)
+    with pytest.raises(DeskFull):
+        desk.update_document(rule(doc_id="shop-v2", version="v2"), gate=Gate(CASES))
+    assert found(desk) == ["shop-v1"]
+    assert desk.check().ok
 
 
 def test_what_the_change_itself_raises_reaches_the_caller(desk: Desk) -> None:

@@ -65,8 +65,9 @@ def gated(
     """Make a change if the cases hold; gives its report with what the gate found. Writes, unless refused or `dry_run`.
 
     `replaced`: documents by doc_id whose text the change would replace in place, as they were. Whatever the change
-    raises reaches the caller, and nothing of it was written. The run is stored either way, save in a dry run. Raises
-    what `require_writable` does for an HTML file that cannot be written; if that fails at last, a note says so.
+    raises reaches the caller, and nothing of it was written. The run is stored with the change, or alone where that was
+    refused; not in a dry run. Raises what `require_writable` does; an HTML file that cannot be written in the end is a
+    note in the report.
     """
     require_limits(gate.fail_under, gate.fail_over)
     if gate.html is not None:
@@ -84,9 +85,10 @@ def gated(
         stale_after = {} if gate.html is None else _stale_answers(inside)
         if dry_run or not found.accepted:
             raise _UndoneError
-    if not dry_run:
-        after = remember(index.store, after, kind="gate", accepted=found.accepted)
-        found = replace(found, run_id=after.run_id)
+        after = remember(inside, after, kind="gate", accepted=True)
+    if not dry_run and not found.accepted:
+        after = remember(index.store, after, kind="gate", accepted=False)
+    found = replace(found, run_id=after.run_id)
     notes: tuple[str, ...] = report.notes
     notes += tuple(scheduled)
     if gate.html is not None:
