@@ -12,10 +12,10 @@ from evidencedesk import guard
 from evidencedesk.desk import Desk
 from evidencedesk.embeddings import Embedder
 from evidencedesk.guard import CANDIDATES
+from evidencedesk.guard.thresholds import measure_of
 from evidencedesk.records import (
     Answer,
     Assessment,
-    GuardMeasure,
     Hit,
     Hits,
     IngestReport,
@@ -55,8 +55,8 @@ def assess(candidates: Sequence[Hit], min_score: float = 0.3, min_margin: float 
 
     Pure. `Desk.assess` judges by what belongs to the file's own embedder.
     """
-    measure: GuardMeasure = "idf_share" if any(hit.cosine is None for hit in candidates) else "cosine"
-    return guard.assess(candidates, Thresholds(min_score, min_margin, "given by the caller", measure))
+    values = Thresholds(min_score, min_margin, "given by the caller", measure_of(candidates))
+    return guard.assess(candidates, values)
 
 
 def guarded_answer(desk: Desk, question: str, llm: LLMClient | None = None) -> Answer:

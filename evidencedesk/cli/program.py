@@ -6,6 +6,7 @@ A command takes what it calls from the package when it runs, so that help and us
 from __future__ import annotations
 
 import logging
+import math
 import os
 import re
 import sys
@@ -150,6 +151,24 @@ def html_option(file: Path | None) -> Path | None:
 
         require_writable(file)
     return file
+
+
+def limits(option: str, given: list[str] | None) -> dict[str, float]:
+    """Read `recall@3=0.9` options; a usage error names what is wrong."""
+    from evidencedesk.evaluation.report import METRICS
+
+    found: dict[str, float] = {}
+    for text in given or ():
+        name, _, value = text.partition("=")
+        if name not in METRICS:
+            raise typer.BadParameter(f"{option} {text!r}: there is no metric {name!r}; there are {', '.join(METRICS)}")
+        try:
+            found[name] = float(value)
+        except ValueError as error:
+            raise typer.BadParameter(f"{option} {text!r}: write it as {name}=0.9") from error
+        if not math.isfinite(found[name]):
+            raise typer.BadParameter(f"{option} {text!r}: it must be a finite number, or it would never break")
+    return found
 
 
 def _version_option(wanted: bool) -> None:
@@ -306,7 +325,6 @@ def _gate(
         if fail_under or fail_over or html is not None:
             raise typer.BadParameter("--fail-under, --fail-over and --html go with --gate CASES")
         return None
-    from evidencedesk.cli.trust import limits
     from evidencedesk.evaluation.gate import Gate
 
     _require(cases, "file")

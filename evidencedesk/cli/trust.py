@@ -31,7 +31,10 @@ from evidencedesk.cli.program import (
     Json,
     app,
     examples,
+    limits,
 )
+from evidencedesk.desk import Desk
+from evidencedesk.evaluation.report import flips, objections
 from evidencedesk.records import Mode
 
 CasesFile = Annotated[
@@ -141,26 +144,6 @@ def evaluate(
         raise typer.Exit(DONE_WITH_FAILURES)
     if broken:
         raise typer.Exit(ABSTAINED)
-
-
-def limits(option: str, given: list[str] | None) -> dict[str, float]:
-    """Read `recall@3=0.9` options; a usage error names what is wrong."""
-    if not given:
-        return {}
-    from evidencedesk.evaluation.report import require_limits
-
-    found: dict[str, float] = {}
-    for text in given:
-        name, _, value = text.partition("=")
-        try:
-            found[name] = float(value)
-        except ValueError as error:
-            raise typer.BadParameter(f"{option} {text!r}: write it as recall@3=0.9 or wrong=0") from error
-        try:
-            require_limits(*((found, {}) if option == "--fail-under" else ({}, found)))
-        except ValueError as error:
-            raise typer.BadParameter(f"{option} {text!r}: {error}") from error
-    return found
 
 
 @app.command(epilog=examples("evidencedesk calibrate data/rag_cases.jsonl", "evidencedesk calibrate --reset"))

@@ -10,7 +10,7 @@ from evidencedesk.evaluation.intervals import CONFIDENCE, percent, upper_bound
 from evidencedesk.evaluation.logistic import fit_logistic, folds_of, threshold_for
 from evidencedesk.evaluation.metrics import Rate, Risk, aurc, auroc, risk_coverage
 from evidencedesk.evaluation.report import EvaluationReport
-from evidencedesk.guard.calibrated import SIGNALS, probability, signals_of
+from evidencedesk.guard.calibrated import SIGNALS, probability, signals_of, source
 from evidencedesk.guard.thresholds import measure_of
 from evidencedesk.records import CalibratedGuard, EmbedderIdentity, GuardMeasure, GuardSignal, require_number
 from evidencedesk.release import VERSION
@@ -87,11 +87,10 @@ def calibrate(
     )
     answerable = sum(result.answerable for result in results)
     answered_right = sum(passes and is_right for passes, is_right in zip(passing, right, strict=True))
-    kept = f"at most {percent(max_wrong)} wrong promised" if found.value is not None else "nothing promised"
-    source = f"{len(results)} cases {cases_hash[:8]}; {kept}"
+    origin = source(len(results), cases_hash, promise)
     return CalibrationReport(
         fit_id=None,
-        guard=replace(fitted(read, right, measure=measure), threshold=float(threshold), source=source),
+        guard=replace(fitted(read, right, measure=measure), threshold=float(threshold), source=origin),
         embedder=embedder, cases_hash=cases_hash, case_count=len(results), max_wrong=max_wrong, confidence=confidence,
         promised=found.value is not None, promise=promise, answered=Rate(sum(passing), len(results)),
         wrong=Rate(errors, sum(passing)), turned_away=Rate(answerable - answered_right, answerable),

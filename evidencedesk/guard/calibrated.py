@@ -96,6 +96,11 @@ def explain(assessment: Assessment, guard: CalibratedGuard) -> str:
     return f"{found}; needed are {guard.threshold:.2f} {origin}."
 
 
+def source(case_count: int, cases_hash: str, promise: str) -> str:
+    """Which cases a guard was fitted on, and the first part of what they can promise, for reasons and reports."""
+    return f"{case_count} cases {cases_hash[:8]}; {promise.partition(':')[0].rstrip('.')}"
+
+
 def _score(hit: Hit, measure: GuardMeasure) -> float:
     return hit.idf_share if measure == "idf_share" or hit.cosine is None else hit.cosine
 

@@ -10,6 +10,7 @@ from typing import Any, get_args
 import sqlalchemy as sa
 
 from evidencedesk.errors import CalibrationOutdated, NotFound
+from evidencedesk.guard.calibrated import source
 from evidencedesk.models import EmbedderRow, GuardFitRow, GuardWeightRow, RunCaseRow, RunRow, table_of
 from evidencedesk.records import CalibratedGuard, EmbedderIdentity, GuardSignal
 from evidencedesk.store.snapshot import Snapshot
@@ -117,7 +118,7 @@ def stored_guard(snapshot: Snapshot, embedder: EmbedderIdentity | None) -> Calib
         fit.intercept,
         fit.threshold,
         "idf_share" if embedder is None else "cosine",
-        f"{when:%Y-%m-%d}, {fit.case_count} cases {fit.cases_hash[:8]}; {fit.promise.partition(':')[0].rstrip('.')}",
+        f"{when:%Y-%m-%d}, {source(fit.case_count, fit.cases_hash, fit.promise)}",
     )
 
 
