@@ -6,7 +6,6 @@ A command takes what it calls from the package when it runs, so that help and us
 from __future__ import annotations
 
 import logging
-import math
 import os
 import re
 import sys
@@ -155,19 +154,21 @@ def html_option(file: Path | None) -> Path | None:
 
 def limits(option: str, given: list[str] | None) -> dict[str, float]:
     """Read `recall@3=0.9` options; a usage error names what is wrong."""
-    from evidencedesk.evaluation.report import METRICS
+    if not given:
+        return {}
+    from evidencedesk.evaluation.report import require_limits
 
     found: dict[str, float] = {}
-    for text in given or ():
+    for text in given:
         name, _, value = text.partition("=")
-        if name not in METRICS:
-            raise typer.BadParameter(f"{option} {text!r}: there is no metric {name!r}; there are {', '.join(METRICS)}")
         try:
             found[name] = float(value)
         except ValueError as error:
-            raise typer.BadParameter(f"{option} {text!r}: write it as {name}=0.9") from error
-        if not math.isfinite(found[name]):
-            raise typer.BadParameter(f"{option} {text!r}: it must be a finite number, or it would never break")
+            raise typer.BadParameter(f"{option} {text!r}: write it as recall@3=0.9 or wrong=0") from error
+        try:
+            require_limits(*((found, {}) if option == "--fail-under" else ({}, found)))
+        except ValueError as error:
+            raise typer.BadParameter(f"{option} {text!r}: {error}") from error
     return found
 
 

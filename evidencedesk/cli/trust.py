@@ -33,8 +33,6 @@ from evidencedesk.cli.program import (
     examples,
     limits,
 )
-from evidencedesk.desk import Desk
-from evidencedesk.evaluation.report import flips, objections
 from evidencedesk.records import Mode
 
 CasesFile = Annotated[

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from evidencedesk.evaluation.intervals import CONFIDENCE, percent, upper_bound
+from evidencedesk.evaluation.intervals import CONFIDENCE, upper_bound
 from evidencedesk.evaluation.logistic import fit_logistic, folds_of, threshold_for
 from evidencedesk.evaluation.metrics import Rate, Risk, aurc, auroc, risk_coverage
 from evidencedesk.evaluation.report import EvaluationReport

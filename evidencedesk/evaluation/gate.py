@@ -82,6 +82,7 @@ def gated(
         report = change(replace(index, store=inside))
         after = evaluate(inside, prepared, answerer)
         found = _found(inside, gate, before, after, report, replaced)
+        later = _notes_of_scheduled(inside, report)
         stale_after = {} if gate.html is None else _stale_answers(inside)
         if dry_run or not found.accepted:
             raise _UndoneError
@@ -90,7 +91,7 @@ def gated(
         after = remember(index.store, after, kind="gate", accepted=False)
     found = replace(found, run_id=after.run_id)
     notes: tuple[str, ...] = report.notes
-    notes += tuple(scheduled)
+    notes += tuple(later)
     if gate.html is not None:
         gone_stale = [answer for key, answer in stale_after.items() if key not in stale_before]
         try:
@@ -112,15 +113,22 @@ def _found(
     """What the gate says of the change, and what the change does to sentences; no run has a number yet."""
     flipped = flips(after.cases, {result.case_id: result.outcome for result in before.cases})
     with inside.read() as snapshot:
-        against = (*_unknown_names(snapshot, after), *_objections(gate, after, flipped))
-        return GateReport(not against, None, against, flipped, _changes(snapshot, report, replaced))
+        rule, broken = _judged(gate, before, after, flipped)
+        against = (*_unknown_names(snapshot, after), *broken)
+        return GateReport(not against, None, against, flipped, _changes(snapshot, report, replaced), rule)
 
 
-def _objections(gate: Gate, after: EvaluationReport, flipped: Iterable[Flip]) -> list[str]:
+def _judged(
+    gate: Gate, before: EvaluationReport, after: EvaluationReport, flipped: Iterable[Flip]
+) -> tuple[str, list[str]]:
+    """What decides, and what of it is broken."""
     found = [f"case {result.case_id} failed: {result.error}" for result in after.cases if result.outcome == "error"]
     if gate.fail_under or gate.fail_over:
-        return [*found, *objections(after.metrics(), gate.fail_under, gate.fail_over)]
-    return found + [
+        limits = objections(after.metrics(), gate.fail_under, gate.fail_over)
+        return "the stated limits alone decide", [*found, *limits]
+    if not before.documents_in_force:
+        return "nothing was in force before, so only cases that fail count", found
+    return "no case may come out worse than before", found + [
         f"case {flip.case_id} was {flip.before} and would be {flip.after}: {flip.detail}"
         for flip in flipped
         if flip.before in GOOD and flip.after not in GOOD and flip.after != "error"
@@ -168,7 +176,7 @@ def _scheduled(snapshot: Snapshot, report: IngestReport | UpdateReport) -> list[
     return [document for document in documents if document.status == "scheduled"]
 
 
-def _scheduled_notes(inside: Store, report: IngestReport | UpdateReport) -> list[str]:
+def _notes_of_scheduled(inside: Store, report: IngestReport | UpdateReport) -> list[str]:
     with inside.read() as snapshot:
         return [
             f"{document.doc_id} takes force on {document.valid_from:%Y-%m-%d}, and then no gate is asked: cases with "
