@@ -137,7 +137,7 @@ needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 @needs_fork
 def test_children_forked_while_threads_work_can_read_and_write(tmp_path: Path) -> None:
-    """BR-21: SQLite's memory of this process's locks goes to the child; a fork therefore waits for transactions."""
+    """SQLite's memory of this process's locks goes to the child; a fork therefore waits for transactions."""
     run_apart(f"""
 import os, threading
 from builders import make_source, open_desk
