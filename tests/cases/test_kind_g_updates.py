@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -29,7 +26,6 @@ from hypothesis import strategies as st
 from evidencedesk import Desk, IngestReport, ToyEmbedder, counting
 from evidencedesk.records import SourceDocument
 
-TESTS = Path(__file__).resolve().parent.parent
 MODES = ("keyword", "vector", "hybrid")
 
 # ---------------------------------------------------------------- BR-15, 72, 73, 75, 79: any succession of texts
@@ -235,37 +231,6 @@ def test_an_ingest_that_stops_after_any_statement_left_whole_documents_and_is_co
             desk.ingest(tmp_path / "new", root="texts")
             assert state_of(desk) == wanted, f"after statement {number}: {statements[number - 1]}"
         stopped.unlink()
-
-
-KILLED_UPDATE = """
-import os, signal, sys
-sys.path[:0] = sys.argv[4:]
-from builders import after_writing_statement
-from evidencedesk import Desk
-with Desk.open(sys.argv[1]) as desk:
-    with after_writing_statement(int(sys.argv[3]), lambda: os.kill(os.getpid(), signal.SIGKILL)):
-        desk.ingest(sys.argv[2], root="texts")
-"""
-
-
-@pytest.mark.skipif(os.name != "posix", reason="signals as POSIX has them")
-@pytest.mark.parametrize("number", [3, 12])
-def test_an_ingest_that_is_killed_is_completed_by_the_next(tmp_path: Path, number: int) -> None:
-    """BR-83: kill -9 within a document's transaction; nothing is to be mended by hand."""
-    write_versions(tmp_path / "old", newer=False)
-    write_versions(tmp_path / "new", newer=True)
-    path = tmp_path / "desk.db"
-    with Desk.open(path, embedder="toy") as desk:
-        desk.ingest(tmp_path / "old", root="texts")
-    words = [sys.executable, "-c", KILLED_UPDATE, path, tmp_path / "new", str(number), str(TESTS), str(TESTS.parent)]
-    assert subprocess.run(words, check=False).returncode == -signal.SIGKILL
-    with Desk.open(path) as desk:
-        assert desk.check().ok
-        assert len(found(desk, "bikes", mode="keyword")) == 1
-        report = desk.ingest(tmp_path / "new", root="texts")
-        assert report.failed == ()
-        assert [d.doc_id for d in desk.documents(status="current")] == ["care-v1", "shop-v2"]
-        assert desk.ingest(tmp_path / "new", root="texts").embedded == 0
 
 
 # ---------------------------------------------------------------- BR-86: any order
