@@ -555,7 +555,7 @@ def test_a_run_is_stored_with_what_it_was_asked_of(tmp_path: Path) -> None:
         "SELECT run_key, kind, accepted, cases_hash, case_count, generation, documents_in_force, embedder, thresholds FROM runs",
         "SELECT report FROM runs",
     )
-    described = f"top 0.5, margin 0; {KEYWORD_THRESHOLDS.source}"
+    described = f"idf share 0.5; lead 0 ({KEYWORD_THRESHOLDS.source})"
     assert run == [1, "evaluation", None, report.cases_hash, 2, report.generation, 2, None, described]
     stored = json.loads(tables[0])
     assert stored["guarded"]["answered"] == {"count": 1, "of": 2}

@@ -25,7 +25,7 @@ from evidencedesk.evaluation.report import (
     sweep_rows,
 )
 from evidencedesk.rag import Answerer, Reads
-from evidencedesk.records import Answer, CalibratedGuard, EmbedderIdentity, Guard, Hit, Hits, Mode, Outcome
+from evidencedesk.records import Answer, EmbedderIdentity, Guard, Hit, Hits, Mode, Outcome
 from evidencedesk.release import VERSION
 from evidencedesk.retrieval import Question
 from evidencedesk.store import Snapshot, Store, StoredCase, put_run, storable
@@ -120,20 +120,12 @@ def remember(
         "case_count": len(report.cases), "generation": report.generation,
         "documents_in_force": report.documents_in_force,
         "embedder": None if report.embedder is None else str(report.embedder),
-        "thresholds": _described(report.values), "model": report.model, "checker": report.checker,
+        "thresholds": guard.describe(report.values), "model": report.model, "checker": report.checker,
         "code_version": report.code_version,
         "report": {name: _plain(table) for name, table in tables.items()} | {"separation": report.separation},
     }  # fmt: skip
     with store.write("storing an evaluation") as transaction:
         return replace(report, run_id=put_run(transaction, run, [_stored(result, report) for result in report.cases]))
-
-
-def _described(judge: Guard | None) -> str:
-    if judge is None:
-        return "none"
-    if isinstance(judge, CalibratedGuard):
-        return f"probability {judge.threshold:g}; calibrated: {judge.source}"
-    return f"top {judge.min_score:g}, margin {judge.min_margin:g}; {judge.source}"
 
 
 def _plain(table: Any) -> Any:

@@ -12,7 +12,7 @@ from evidencedesk.guard import calibrated, thresholds
 from evidencedesk.guard.thresholds import KEYWORD_THRESHOLDS
 from evidencedesk.records import Assessment, CalibratedGuard, EmptyReason, Guard, Hit
 
-__all__ = ["CANDIDATES", "KEYWORD_THRESHOLDS", "assess", "explain", "kept"]
+__all__ = ["CANDIDATES", "KEYWORD_THRESHOLDS", "assess", "describe", "explain", "kept"]
 
 CANDIDATES = 3
 """How many of the best hits the guard looks at."""
@@ -55,3 +55,14 @@ def explain(assessment: Assessment, empty: EmptyReason | None = None) -> str:
     if isinstance(assessment.values, CalibratedGuard):
         return calibrated.explain(assessment, assessment.values)
     return thresholds.explain(assessment, assessment.values)
+
+
+def describe(judge: Guard | None) -> str:
+    """Say what judges: what it needs of a question, and where that comes from."""
+    if judge is None:
+        return "none: calibrate"
+    if isinstance(judge, CalibratedGuard):
+        return f"probability {judge.threshold:.3f} (calibrated: {judge.source})"
+    lowered = f", less {judge.missing_weight:g} for all words missing" if judge.missing_weight else ""
+    measure = judge.measure.replace("_", " ")
+    return f"{measure} {judge.min_score:g}{lowered}; lead {judge.min_margin:g} ({judge.source})"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from evidencedesk import guard
 from evidencedesk.evaluation.calibration import CalibrationReport
 from evidencedesk.evaluation.html.calibration import calibration_section
 from evidencedesk.evaluation.html.cases import cases_section
@@ -16,7 +17,7 @@ from evidencedesk.evaluation.html.sweep import sweep_section
 from evidencedesk.evaluation.html.words import bar, bounds, counted, n_of
 from evidencedesk.evaluation.intervals import percent, promise
 from evidencedesk.evaluation.report import EvaluationReport
-from evidencedesk.records import CalibratedGuard, GateReport, Guard, RecordedAnswer
+from evidencedesk.records import GateReport, RecordedAnswer
 
 MAX_WRONG = 0.05
 """The rate of wrong answers that the headline holds the cases against, where no calibration names another."""
@@ -94,7 +95,7 @@ def _headline(evaluation: EvaluationReport, calibration: CalibrationReport | Non
         ("Asked", f"{_utc(evaluation.started_at):%Y-%m-%d %H:%M} UTC"),
         ("Run", run),
         ("Embedder", str(evaluation.embedder or "none: keyword search")),
-        ("Thresholds", _described(evaluation.values)),
+        ("Thresholds", guard.describe(evaluation.values)),
         ("Documents in force", f"{evaluation.documents_in_force}"),
         ("State of the file", evaluation.generation),
         ("Cases", f"{cases}, hash {evaluation.cases_hash[:12]}"),
@@ -113,13 +114,3 @@ def _headline(evaluation: EvaluationReport, calibration: CalibrationReport | Non
 
 def _utc(moment: datetime) -> datetime:
     return moment.astimezone(UTC) if moment.tzinfo else moment
-
-
-def _described(judge: Guard | None) -> str:
-    if judge is None:
-        return "none: calibrate"
-    if isinstance(judge, CalibratedGuard):
-        return f"probability {judge.threshold:.3f} (calibrated: {judge.source})"
-    lowered = f", less {judge.missing_weight:g} for all words missing" if judge.missing_weight else ""
-    measure = judge.measure.replace("_", " ")
-    return f"{measure} {judge.min_score:g}{lowered}; lead {judge.min_margin:g} ({judge.source})"
