@@ -117,8 +117,6 @@ def ask(
     as_of: datetime | None = None, record: Callable[[Answer], int] | None = None,
 ) -> Answer:  # fmt: skip
     """Answer from what is in force (or was, at `as_of`), or abstain with a reason. Writes only what `record` writes."""
-    if not question.text.strip():
-        raise ValueError("empty question")
     with store.read("asking") as snapshot:
         hits = candidates(snapshot, question, snapshot.scope(as_of))
         asked_at, judge = snapshot.now, guard_of(snapshot, question.embedder, answerer.embedder)

@@ -120,14 +120,10 @@ class Promise:
     """Whether a count proves that errors are rare enough."""
 
     given: bool
-    errors: int
-    of: int
-    max_rate: float
-    confidence: float
     upper: float
     """What the count proves: the error rate is at most this."""
     more_needed: int
-    """Further tries without any error that would prove `max_rate`; 0 when it is proved."""
+    """Further tries without any error that would prove what was asked; 0 when it is proved."""
     sentence: str
 
 
@@ -147,7 +143,7 @@ def promise(errors: int, of: int, max_rate: float, confidence: float = CONFIDENC
         proved = f"{seen} prove only that at most {percent(upper)} are ({sure})" if of else "nothing was tried"
         sentence = f"At most {percent(max_rate)} wrong cannot be promised: {proved}; "
         sentence += f"it takes {more} more without an error."
-    return Promise(given, errors, of, max_rate, confidence, upper, more, sentence)
+    return Promise(given, upper, more, sentence)
 
 
 def proves_at_most(errors: int, of: int, max_rate: float, confidence: float = CONFIDENCE) -> bool:
