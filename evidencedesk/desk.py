@@ -556,14 +556,14 @@ class Desk:
         asked. What share of each kind is blocked, and what came through. The same `seed` makes the same attacks.
         """
         from evidencedesk import rag
-        from evidencedesk.evaluation.attacks import block_rates, make_attacks, off_corpus_questions, refused_questions
+        from evidencedesk.evaluation.attacks import attack_report, block_rates, make_attacks, off_corpus_questions
 
         with self.store.read("reading documents") as snapshot:
             documents = [snapshot.document(summary.doc_id) for summary in snapshot.summaries()]
         answerer = rag.Answerer.of(llm, checker, self.embedder, None)
         claims = block_rates(make_attacks(documents, seed=seed, per_kind=per_kind), answerer.checker)
         asked = [self.ask(question, llm=llm, checker=checker) for question in off_corpus_questions(documents)]
-        return refused_questions(claims, asked)
+        return attack_report(claims, asked)
 
     def uncalibrate(self) -> int:
         """Forget what was calibrated for the file's embedder: its built-in thresholds judge again. Writes."""

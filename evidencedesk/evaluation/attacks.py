@@ -353,7 +353,7 @@ class AttackReport:
     """Those that were answered all the same."""
 
 
-def refused_questions(claims: BlockReport, answers: Sequence[Answer]) -> AttackReport:
+def attack_report(claims: BlockReport, answers: Sequence[Answer]) -> AttackReport:
     """Put the attacks on claims and the answers to questions that have none into one report."""
     answered = tuple(answer for answer in answers if not answer.abstained)
     return AttackReport(claims, Rate(len(answers) - len(answered), len(answers)), answered)
