@@ -16,6 +16,7 @@
     │   │   └── NoVectors       the desk was made for keyword search only
     │   └── BadVectors          it returned something that is not usable vectors
     │       └── NothingToEmbed  a zero vector
+    ├── IndexOutOfStep          an index finds what is not in force: rows were changed by hand
     ├── RerankerError           a host's reranker failed
     ├── ModelError              a language model gave nothing that can be used
     │   ├── ModelUnavailable    it cannot be reached, or its package is missing
@@ -152,6 +153,15 @@ class BadVectors(EmbedderError):
 
 class NothingToEmbed(BadVectors):
     """The embedder {embedder} found nothing to embed in {subject} and gave a zero vector; nothing was written."""
+
+
+class IndexOutOfStep(EvidenceDeskError):
+    """A search found {chunk}, which {problem}: rows were changed by hand, and the indexes have not followed.
+    `evidencedesk check` says what differs; `evidencedesk compact` (Desk.compact) makes the indexes anew.
+    """
+
+    chunk: str
+    problem: str
 
 
 class RerankerError(EvidenceDeskError):

@@ -169,5 +169,5 @@ def _vector_problems(snapshot: Snapshot) -> Iterator[Problem]:
         yield Problem("vectors missing", f"{len(missing)} texts", "see the view index_gaps", _EMBED)
     for text_hash in vectors.damaged(snapshot.connection, settings.embedder_key, settings.embedder.dimension):
         yield Problem("vector damaged", text_hash, "wrong width, or not of length 1", _EMBED)
-    for sentence in vectors.code_problems(snapshot.connection, settings.embedder_key):
+    for sentence in vectors.code_problems(snapshot.connection, settings.embedder_key, snapshot.state.change_number):
         yield Problem("vector codes differ", "vector_codes", sentence, _COMPACT)

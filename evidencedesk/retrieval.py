@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from evidencedesk import bm25, vectors
 from evidencedesk.embeddings import Embedder, embed_in_batches, identity
-from evidencedesk.errors import EmbedderMismatch, NothingToEmbed, RerankerError
+from evidencedesk.errors import EmbedderMismatch, IndexOutOfStep, NothingToEmbed, RerankerError
 from evidencedesk.records import Chunk, EmbedderIdentity, EmptyReason, Fusion, Hit, Hits, Mode
 from evidencedesk.store import ChunkHead, Scope, Snapshot, chunk_heads
 from evidencedesk.text import Token, analyse, script_of_language, scripts
@@ -120,7 +120,10 @@ def instant(
 def search(
     snapshot: Snapshot, question: Question, scope: Scope, *, k: int, mode: Mode, fusion: Fusion = "weighted"
 ) -> Hits:
-    """The best k chunks in scope; all reads come from the one snapshot."""
+    """The best k chunks in scope; all reads come from the one snapshot.
+
+    IndexOutOfStep where an index finds a chunk that is gone or not in force: rows were changed by hand.
+    """
     connection = snapshot.connection
     run_mode: Mode = "keyword" if mode == "hybrid" and question.vector is None else mode
     depth = max(LEG_DEPTH, k) if run_mode == "hybrid" else k
@@ -135,6 +138,7 @@ def search(
     cosine_of = {**nearest, **_cosines(snapshot, question, [key for key in union if key not in nearest])}
     # By keyword the order is there already; only fusion asks for more than scores.
     heads = chunk_heads(connection, union) if run_mode != "keyword" else {}
+    _require_stored(union if heads else [], heads)
     keyword_rank = {key: rank for rank, key in enumerate(keyword, 1)}
     vector_rank = {key: rank for rank, key in enumerate(nearest, 1)}
     score_of: Mapping[int, float]
@@ -153,6 +157,10 @@ def search(
     if run_mode != "keyword":
         ranked = sorted(union, key=lambda key: (-score_of[key], heads[key].id))[:k]
     found = snapshot.chunks(ranked)
+    _require_stored(ranked, found)
+    outdated = (found[key].chunk for key in ranked if scope.as_of is None and found[key].chunk.status != "current")
+    if (chunk := next(outdated, None)) is not None:
+        raise IndexOutOfStep(chunk=chunk.id, problem=f"is {chunk.status}")
     idf_share_of = lexical.idf_shares()
     hits = tuple(
         Hit(
@@ -193,6 +201,12 @@ def rerank(hits: Hits, question: str, reranker: Reranker, k: int) -> Hits:
         raise RerankerError(problem=f"{len(scores)} scores for {len(hits)} texts, or one that is not a finite number")
     judged = [replace(hit, rerank=score) for hit, score in zip(hits, scores, strict=True)]
     return replace(hits, hits=tuple(sorted(judged, key=lambda hit: -(hit.rerank or 0.0))[:k]))
+
+
+def _require_stored(keys: Sequence[int], stored: Collection[int]) -> None:
+    for key in keys:
+        if key not in stored:
+            raise IndexOutOfStep(chunk=f"chunk {key}", problem="is gone")
 
 
 def _why_nothing(snapshot: Snapshot, question: Question, scope: Scope, mode: Mode) -> EmptyReason:

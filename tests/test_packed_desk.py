@@ -11,6 +11,7 @@ from builders import make_source, open_desk
 
 from evidencedesk import Desk, RagCase, ToyEmbedder, bm25, vectors
 from evidencedesk.bm25 import segments
+from evidencedesk.errors import IndexOutOfStep
 from evidencedesk.evaluation.gate import Gate
 from evidencedesk.records import SourceDocument
 from evidencedesk.store import Snapshot
@@ -167,3 +168,75 @@ def test_another_embedder_takes_its_codes_and_leaves_the_postings(desk: Desk) ->
     assert desk.check().problems == ()
     with desk.store.read() as snapshot:
         assert_indexes_are_packed(snapshot)
+
+
+# ---------------------------------------------------------------- rows changed by hand
+
+WITHDRAWN = "status = 'withdrawn', withdrawn_at = '2026-06-01 00:00:00.000000', withdrawn_reason = 'wrong'"
+
+
+@pytest.mark.parametrize(
+    ("statement", "after"),
+    [
+        ("UPDATE documents SET status = 'superseded' WHERE doc_id = 'shop-v1'", OLD),
+        ("UPDATE documents SET status = 'expired' WHERE doc_id = 'shop-v1'", OLD),
+        ("UPDATE documents SET status = 'scheduled' WHERE doc_id = 'shop-v1'", OLD),
+        (f"UPDATE documents SET {WITHDRAWN} WHERE doc_id = 'shop-v1'", None),
+        ("DELETE FROM documents WHERE doc_id = 'shop-v1'", None),
+        ("DELETE FROM chunks WHERE doc_key = (SELECT doc_key FROM documents WHERE doc_id = 'shop-v1')", None),
+    ],
+)
+def test_text_that_was_taken_out_of_force_by_hand_is_never_a_hit(desk: Desk, statement: str, after: str | None) -> None:
+    """The indexes do not follow such a row, so the search refuses; `check` names it, and `compact` mends it.
+
+    In the process that searched before and in a new one. What the rule then says of the document holds: a status is
+    derived, a withdrawal is not.
+    """
+    with desk.engine.connect() as sql:
+        sql.connection.driver_connection.execute(statement)
+    with open_desk(desk.store.database.path, embedder="toy") as again:
+        for opened in (desk, again):
+            for mode in MODES:
+                with pytest.raises(IndexOutOfStep, match=r"(shop-v1:c0, which is|which is gone).*evidencedesk compact"):
+                    opened.search(ABOUT_OLD, mode=mode, k=1)
+            with pytest.raises(IndexOutOfStep):
+                opened.ask(ABOUT_OLD)
+            kinds = {problem.kind for problem in opened.check().problems}
+            assert {"marks differ", "BM25 totals differ", "vector codes differ"} <= kinds
+        again.compact()
+        for opened in (desk, again):
+            assert opened.check().problems == ()
+            for answer in answers(opened, ABOUT_OLD):
+                assert (answer == OLD) == (after == OLD)
+
+
+def test_a_document_put_into_force_by_hand_is_named_and_the_rule_takes_it_out_again(desk: Desk) -> None:
+    desk.update_document(rule(NEW, doc_id="shop-v2", version="v2"))
+    desk.compact()
+    with desk.engine.connect() as sql:
+        sql.connection.driver_connection.execute("DROP INDEX ux_documents_one_current")
+        sql.connection.driver_connection.execute("UPDATE documents SET status = 'current' WHERE doc_id = 'shop-v1'")
+    kinds = {problem.kind for problem in desk.check().problems}
+    assert {"outdated but current", "marks differ", "BM25 totals differ", "vector codes differ"} <= kinds
+    desk.compact()
+    assert desk.check().problems == ()
+    assert OLD not in answers(desk, ABOUT_OLD)
+
+
+@pytest.mark.parametrize("table", ["lexical_totals", "state"])
+def test_a_table_whose_one_row_is_gone_is_named(desk: Desk, table: str) -> None:
+    with desk.engine.connect() as sql:
+        sql.connection.driver_connection.execute(f"DELETE FROM {table}")
+    (problem,) = desk.check().problems
+    assert (problem.kind, f"the row of {table} is gone" in problem.detail) == ("damaged", True)
+    with pytest.raises(LookupError, match=f"the row of {table} is gone"):
+        with open_desk(desk.store.database.path, embedder="toy") as again:
+            again.search(ABOUT_OLD)
+
+
+def test_compact_makes_the_totals_anew_though_their_row_is_gone(desk: Desk) -> None:
+    with desk.engine.connect() as sql:
+        sql.connection.driver_connection.execute("DELETE FROM lexical_totals")
+    desk.compact()
+    assert desk.check().problems == ()
+    assert answers(desk, ABOUT_OLD) == [OLD] * 3

@@ -111,7 +111,7 @@ def rebuild(transaction: Transaction, chunks: Iterable[tuple[int, Sequence[str]]
         "WHERE d.status = 'current'"
     )
     totals = tuple(connection.exec_driver_sql(query).one())
-    connection.exec_driver_sql("UPDATE lexical_totals SET chunks_in_force = ?, terms_in_force = ?", totals)
+    connection.exec_driver_sql("INSERT OR REPLACE INTO lexical_totals VALUES (1, ?, ?)", totals)
 
 
 def _content(

@@ -226,7 +226,9 @@ class Snapshot:
     @read_once
     def state(self) -> State:
         """Which committed state of the file this is; a write transaction gives the one that it started from."""
-        row = self.connection.exec_driver_sql("SELECT generation, change_number FROM state").one()
+        row = self.connection.exec_driver_sql("SELECT generation, change_number FROM state").one_or_none()
+        if row is None:
+            raise LookupError("the row of state is gone; `evidencedesk check` says what to do")
         return State(row[0], row[1])
 
     @property

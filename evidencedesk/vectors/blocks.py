@@ -9,20 +9,25 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 
 from evidencedesk.models import VectorCodesRow, VectorCodingRow, table_of
-from evidencedesk.vectors.codes import Codes, Coding
+from evidencedesk.vectors.codes import Codes, Coding, DamagedCodes, read_array
 
 _codings = table_of(VectorCodingRow)
 _codes = table_of(VectorCodesRow)
 
 
 def read_coding(connection: sa.Connection, embedder_key: int) -> Coding | None:
-    """How the vectors of an embedder are coded; None when they are not."""
+    """How the vectors of an embedder are coded; None when they are not. DamagedCodes for bytes that cannot be."""
     row = connection.exec_driver_sql(
-        "SELECT coding_id, centre, slack, kept_share, recall, fitted_on, tuned_on, coded_through FROM vector_codings "
-        "WHERE embedder_key = ?",
+        "SELECT dimension, coding_id, centre, slack, kept_share, recall, fitted_on, tuned_on, coded_through "
+        "FROM vector_codings JOIN embedders USING (embedder_key) WHERE embedder_key = ?",
         (embedder_key,),
     ).one_or_none()
-    return None if row is None else Coding(row[0], np.frombuffer(row[1], dtype="<f4").astype(np.float32), *row[2:])
+    if row is None:
+        return None
+    centre = read_array(row[2], "<f4").astype(np.float32)
+    if len(centre) != row[0]:
+        raise DamagedCodes(f"a centre of {len(centre)} numbers for vectors of {row[0]}")
+    return Coding(row[1], centre, *row[3:])
 
 
 def write_coding(connection: sa.Connection, embedder_key: int, coding: Coding) -> None:
@@ -69,14 +74,14 @@ def write_block(connection: sa.Connection, embedder_key: int, keys: NDArray[np.i
 
 
 def read_blocks(connection: sa.Connection, embedder_key: int, width: int) -> Iterator[tuple[NDArray[np.int64], Codes]]:
-    """Every block of an embedder in order: numbers of the vectors, and their codes. ValueError for a damaged one."""
+    """Every block of an embedder in order: numbers of the vectors, and their codes. DamagedCodes as `from_bytes`."""
     rows = connection.exec_driver_sql(
         "SELECT first_key, vector_count, vector_keys, codes FROM vector_codes "
         "WHERE embedder_key = ? ORDER BY first_key",
         (embedder_key,),
     )
     for first_key, count, listed, codes in rows:
-        places = np.frombuffer(listed, dtype="<u4").astype(np.int64) if listed else np.arange(count, dtype=np.int64)
+        places = read_array(listed, "<u4").astype(np.int64) if listed else np.arange(count, dtype=np.int64)
         if len(places) != count:
-            raise ValueError(f"{len(places)} numbers for {count} codes")
+            raise DamagedCodes(f"{len(places)} numbers for {count} codes")
         yield first_key + places, Codes.from_bytes(codes, width, count)

@@ -20,6 +20,7 @@ and plane 3, the highest bits, is the signs of z: its Hamming distance alone is 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,22 @@ DEPTH = 20
 """The kept share holds so many nearest of the sample: the ten of a search in which half of the file is in force."""
 NOT_A_UNIT = 1e-3
 """Squared lengths farther from 1 than that are damage."""
+
+
+class DamagedCodes(ValueError):
+    """Stored bytes that cannot be what was written; `problem` says what about them."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(f"the vector codes are damaged ({problem}); `evidencedesk check` says what to do")
+        self.problem = problem
+
+
+def read_array(data: bytes, kind: np.dtype[Any] | str) -> NDArray[Any]:
+    """Stored bytes as an array; DamagedCodes when they are not whole entries of that kind."""
+    size = np.dtype(kind).itemsize
+    if len(data) % size:
+        raise DamagedCodes(f"{len(data)} bytes for entries of {size}")
+    return np.frombuffer(data, kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +111,10 @@ class Codes:
 
     @classmethod
     def from_bytes(cls, data: bytes, width: int, count: int) -> Codes:
-        """What `to_bytes` gave. ValueError when the data has another length."""
+        """What `to_bytes` gave. DamagedCodes when the data has another length."""
         size = width // 8 * count
         if len(data) != size + 8 * count:
-            raise ValueError(f"{len(data)} bytes for {count} codes of {width} bits")
+            raise DamagedCodes(f"{len(data)} bytes for {count} codes of {width} bits")
         words = np.frombuffer(data, "<u8", width // 64 * count).reshape(width // 64, count)
         floats = np.frombuffer(data, "<f4", 2 * count, size)
         return cls(words, floats[:count], floats[count:])

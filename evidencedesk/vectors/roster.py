@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from evidencedesk.models import VectorRosterRow, table_of
 from evidencedesk.store import Scope
+from evidencedesk.vectors.codes import DamagedCodes, read_array
 
 DOCUMENT = np.dtype(
     [("doc_key", "<i8"), ("valid_from", "<i8"), ("valid_to", "<i8"), ("language", "<i4"), ("current", "u1")]
@@ -151,19 +152,19 @@ def _microseconds(instant: datetime) -> int:
 def stored_roster(connection: sa.Connection, embedder_key: int) -> Roster:
     """The roster that the file keeps, of some former state; an empty one where there is none.
 
-    ValueError when it is damaged.
+    DamagedCodes when it cannot be.
     """
     row = connection.execute(sa.select(_rosters).where(_rosters.c.embedder_key == embedder_key)).one_or_none()
     if row is None:
         return empty_roster()
-    documents, chunks = np.frombuffer(row.documents, DOCUMENT), np.frombuffer(row.chunks, CHUNK)
+    documents, chunks = read_array(row.documents, DOCUMENT), read_array(row.chunks, CHUNK)
     places = chunks["document"].astype(np.int32)
     if len(places) and not 0 <= int(places.min()) <= int(places.max()) < len(documents):
-        raise ValueError("a chunk of a document that is not there")
+        raise DamagedCodes("a chunk of a document that is not there")
     if len(documents) and not 0 <= int(documents["language"].min()) <= int(documents["language"].max()) < len(
         row.languages
     ):
-        raise ValueError("a document in a language that is not there")
+        raise DamagedCodes("a document in a language that is not there")
     return Roster(
         row.change_number,
         row.through_key,

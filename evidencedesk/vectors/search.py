@@ -6,6 +6,7 @@ import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
+from evidencedesk.errors import IndexOutOfStep
 from evidencedesk.store import Scope, Snapshot, chunks, in_lists
 from evidencedesk.vectors.codes import encode_question
 from evidencedesk.vectors.memory import Picture, Selection, picture_of
@@ -24,6 +25,7 @@ def nearest(
     Gives min(k, chunks in scope that have a vector), whatever the filters, with exact cosines. Which chunks these are
     is exact too, save in a scope of many chunks of a file whose vectors are coded: there recall@k is at least 0.99 at
     every k, as a mean over questions. What is found depends on the codes of the vectors in scope and on nothing else.
+    IndexOutOfStep when a chunk that has one of the nearest vectors is gone; DamagedCodes for codes that cannot be.
     """
     picture = picture_of(snapshot, embedder_key)
     if picture is None:
@@ -45,6 +47,8 @@ def nearest(
             "CROSS JOIN chunks c ON c.text_hash = v.text_hash CROSS JOIN documents d ON d.doc_key = c.doc_key "
             f"WHERE v.vector_key IN ({listed})"
         ).all()
+        if gone := set(some) - {row[0] for row in rows}:
+            raise IndexOutOfStep(chunk=f"the chunk of vector {min(gone)}", problem="is gone")
         in_scope = selection.in_scope[np.searchsorted(doc_keys, [row[2] for row in rows])]
         found += [(-cosine_of[row[0]], row[3], row[1]) for row, is_in in zip(rows, in_scope, strict=True) if is_in]
     return [(chunk_key, -negative) for negative, _, chunk_key in sorted(found)[:k]]

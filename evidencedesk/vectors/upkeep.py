@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 
 from evidencedesk.vectors import blocks, truth
-from evidencedesk.vectors.codes import NOT_A_UNIT, SAMPLE, Coding, encode
+from evidencedesk.vectors.codes import NOT_A_UNIT, SAMPLE, Coding, DamagedCodes, encode
 from evidencedesk.vectors.fitting import RECALL, new_coding, tuned
 from evidencedesk.vectors.roster import empty_roster, refreshed, store_roster, stored_roster
 
@@ -122,17 +122,18 @@ def _sample(connection: sa.Connection, embedder_key: int) -> NDArray[np.float32]
     return matrix[sound]
 
 
-def code_problems(connection: sa.Connection, embedder_key: int) -> Iterator[str]:
+def code_problems(connection: sa.Connection, embedder_key: int, change_number: int) -> Iterator[str]:
     """What is wrong with an embedder's codes: one sentence for each block that a rebuild would give otherwise.
 
+    `change_number` is that of the state that the connection sees.
     A sign may differ where the rotated value is zero to the precision of float32, which processors add up in different
     orders.
     """
-    coding = blocks.read_coding(connection, embedder_key)
-    if coding is None or coding.recall < RECALL:
-        return
     through = -1
     try:
+        coding = blocks.read_coding(connection, embedder_key)
+        if coding is None or coding.recall < RECALL:
+            return
         for keys, codes in blocks.read_blocks(connection, embedder_key, coding.width):
             stored, vectors = truth.read_after(connection, embedder_key, len(coding.centre), through, len(keys))
             if not np.array_equal(stored, keys):
@@ -148,12 +149,11 @@ def code_problems(connection: sa.Connection, embedder_key: int) -> Iterator[str]
                 yield f"the codes of the block at {int(keys[0])} are not those of its vectors"
             through = int(keys[-1])
         roster = stored_roster(connection, embedder_key)
-    except ValueError as error:
-        yield f"they cannot be read: {error}"
+    except DamagedCodes as error:
+        yield f"they cannot be read: {error.problem}"
         return
     if through != coding.coded_through and not (through == -1 and coding.coded_through == 0):
         yield f"vectors up to {coding.coded_through} should have codes, and those up to {through} have"
-    committed = connection.exec_driver_sql("SELECT change_number FROM state").scalar_one()
-    brought_up = refreshed(roster, connection, embedder_key, committed)
-    if brought_up.comparable() != refreshed(empty_roster(), connection, embedder_key, committed).comparable():
+    brought_up = refreshed(roster, connection, embedder_key, change_number)
+    if brought_up.comparable() != refreshed(empty_roster(), connection, embedder_key, change_number).comparable():
         yield "the roster of documents is not that of the tables"
