@@ -184,6 +184,8 @@ _pools: weakref.WeakSet[_Pool] = weakref.WeakSet()
 class _Pool(QueuePool):
     """Connections to one file, none of which is used or open while another thread forks."""
 
+    __module__ = QueuePool.__module__  # under which SQLAlchemy logs
+
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         _pools.add(self)
@@ -388,6 +390,8 @@ class Database:
                 )
                 raise StoreFailure(path=self.path, stage=stage, problem=problem) from error
             raise translate(found, self.path, stage, self.busy_timeout_seconds) from error
+        except sa.exc.NoResultFound as error:
+            raise DeskDamaged(path=self.path, problem="a row that every desk has is gone") from error
 
 
 def _problem(error: BaseException) -> str:
@@ -568,6 +572,8 @@ def _prepare(raw: Any, driver: Driver, busy_timeout_seconds: float) -> None:
     else:
         raw.create_function("vec_distance_cosine", 2, _cosine_distance, deterministic=True)
     raw.execute("PRAGMA foreign_keys = ON")
+    # A view or trigger that somebody put into the file may not call functions that do more than compute.
+    raw.execute("PRAGMA trusted_schema = OFF")
     # What is deleted is overwritten: a forgotten question must not stand in the file's unused bytes.
     raw.execute("PRAGMA secure_delete = ON")
     raw.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")

@@ -90,7 +90,8 @@ _MOST_ROWS = 2**63 - 1
 class Desk:
     """An open evidence file. A context manager; safe to share between threads; reopens itself after a fork.
 
-    Make one with `Desk.open`. Every read is one snapshot; every write is one transaction, or one a document.
+    Make one with `Desk.open`. Every read is one snapshot; every write is one transaction, or one a document. A fork
+    waits until other threads are done with theirs, ten seconds at most; do not fork while your own is open.
     """
 
     def __init__(
@@ -188,11 +189,19 @@ class Desk:
 
     @property
     def engine(self) -> Engine:
-        """The SQLAlchemy engine, for the host's own queries. Reads only, please: the verbs keep derived rows exact."""
+        """The SQLAlchemy engine, for the host's own queries. Reads only, please: the verbs keep derived rows exact.
+
+        A connection holds one snapshot from its first query until it is committed or closed; see `session`.
+        """
         return self.store.database.engine
 
     def session(self) -> Session:
-        """A SQLAlchemy session over the file, for the host's own queries on evidencedesk.models and the views."""
+        """A SQLAlchemy session over the file, for the host's own queries on evidencedesk.models and the views.
+
+        It holds one snapshot from its first query until it is committed, rolled back or closed: until then it sees no
+        later write, and the write-ahead log grows with each. Close it soon; once it has ended, the next writes cut the
+        log again. No verb of the Desk holds a snapshot when it is done.
+        """
         from sqlalchemy.orm import Session
 
         return Session(self.engine)
@@ -630,11 +639,17 @@ class Desk:
         with self.store.read() as snapshot:
             return snapshot.staleness()
 
-    def check(self) -> CheckReport:
-        """Look at the whole file: sound, and everything derived as a rebuild would give it. Reads only."""
+    def check(self, *, vectors: bool = False) -> CheckReport:
+        """Look at the whole file: sound, and everything derived as a rebuild would give it. Reads only.
+
+        `vectors`: also embed every text again and compare, which takes as long as the first ingest did;
+        EmbedderUnavailable when the file's embedder is not here.
+        """
+        if vectors and self.embedder is None:
+            raise self._no_embedder()
         from evidencedesk import inspection
 
-        return inspection.check(self.store)
+        return inspection.check(self.store, self.embedder if vectors else None)
 
     def _with_vector(self, question: retrieval.Question, mode: Mode) -> retrieval.Question:
         """The question with its vector, where the mode needs one; embedded before the snapshot is opened."""

@@ -4,6 +4,8 @@ Links: a symbolic link below the root is never followed. One that leads out woul
 that stays inside would take a text twice; both are skipped and reported, by the listing and again by the
 reading. The root itself may be a link. A hard link is a file like any other.
 
+Bounds: a file of more than MAX_FILE_BYTES, or more than MAX_FOLDERS_DEEP folders deep, is skipped and reported.
+
 Metadata: YAML between two `---` lines at the very start. A `---` that nothing closes is a rule, unless a
 `key:` line follows at once: then a metadata block was meant, and the file is refused.
 
@@ -36,6 +38,9 @@ from evidencedesk.records import STATUSES, Block, BlockKind, Section, Skipped, S
 from evidencedesk.text import line_spans
 from evidencedesk.versions import full_doc_id, parse_instant, split_marks, version_parts
 
+MAX_FILE_BYTES = 32 * 1024 * 1024
+MAX_FOLDERS_DEEP = 100
+"""Below the root: Python itself gives up at a thousand."""
 MAX_NAME_CHARS = 200
 MAX_HEADING_CHARS = 500
 """For titles too: both stand in front of every chunk below them."""
@@ -120,6 +125,8 @@ def read_document(root: Path | str, relative: str) -> SourceDocument:
         data = _read_below(None, [str(top), *place.relative_to(top).parts] if can_step else [str(place)])
     except OSError as error:
         raise wrong(problem=f"cannot be read: {error.strerror}") from error
+    if len(data) > MAX_FILE_BYTES:
+        raise wrong(problem=f"larger than {MAX_FILE_BYTES // 1024**2} MB; split it")
     return parse_document(decode(data, _shown(relative)), relative)
 
 
@@ -139,6 +146,8 @@ def _has_control(text: str) -> bool:
 
 def _refusal(top: Path, place: Path) -> str | None:
     """Say why a file or folder below `top` (a real path) must not be read; None: it may."""
+    if len(place.relative_to(top).parts) > MAX_FOLDERS_DEEP:
+        return f"more than {MAX_FOLDERS_DEEP} folders deep"
     if _has_control(str(place.relative_to(top))):
         return "the name holds control characters or is not UTF-8; rename it"
     real = Path(os.path.realpath(place))
@@ -162,7 +171,7 @@ def _read_below(folder: int | None, steps: Sequence[str]) -> bytes:
         if steps[1:]:
             return _read_below(descriptor, steps[1:])
         with os.fdopen(descriptor, "rb", closefd=False) as file:
-            return file.read()
+            return file.read(MAX_FILE_BYTES + 1)
     finally:
         os.close(descriptor)
 

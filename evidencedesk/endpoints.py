@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import re
-from collections.abc import Callable
+import traceback
+from collections.abc import Callable, Iterable
 from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from evidencedesk.records import require_count, require_number
+
+_SHORTEST_SECRET = 16
+"""Characters: servers that need no key are given a word such as `ollama`, which may stand in any text."""
 
 
 class Unreachable(Exception):
@@ -44,6 +50,7 @@ class Endpoint:
         self._max_retries = require_count("max_retries", max_retries, minimum=0)
         self._when_slow = when_slow
         self._connected: tuple[int, str, Any] | None = None
+        self._secrets: list[str] = []
 
     def ask(self, call: Callable[[Any], Any]) -> Any:
         """Give what `call` gets from an `openai.OpenAI` client."""
@@ -51,29 +58,42 @@ class Endpoint:
         import openai
 
         def said(error: BaseException) -> str:
-            # A server may repeat the key that it was sent.
-            return str(error).replace(client.api_key, "***")[:300]
+            # A server may repeat what it was sent.
+            return _without(self._secrets, str(error))[:300]
+
+        def shown(error: BaseException) -> BaseException | None:
+            # A traceback prints the cause too, and there the key would stand.
+            held = "".join(traceback.format_exception(error))
+            return error if _without(self._secrets, held) == held else None
 
         try:
             answer = call(client)
         except openai.APITimeoutError as error:
             next_step = f"see whether the server works; a slow one needs {self._when_slow}"
-            raise Unreachable(f"no answer from {url} within {self._timeout_seconds:g} seconds; {next_step}") from error
+            raise Unreachable(f"no answer from {url} within {self._timeout_seconds:g} seconds; {next_step}") from shown(
+                error
+            )
         except openai.APIConnectionError as error:
             why = said(error.__cause__ or error)
-            raise Unreachable(f"no answer from {url} ({why}); start the server, or correct OPENAI_BASE_URL") from error
+            raise Unreachable(f"no answer from {url} ({why}); start the server, or correct OPENAI_BASE_URL") from shown(
+                error
+            )
         except (openai.AuthenticationError, openai.PermissionDeniedError, openai.NotFoundError) as error:
             next_step = "check the model, OPENAI_API_KEY, and the base URL, which often ends in /v1"
-            raise Unreachable(f"{url} refused it ({said(error)}); {next_step}") from error
+            raise Unreachable(f"{url} refused it ({said(error)}); {next_step}") from shown(error)
         except openai.APIStatusError as error:
-            raise Refused(said(error), error.status_code, _blames(error)) from error
+            raise Refused(said(error), error.status_code, _blames(error)) from shown(error)
         except (openai.OpenAIError, ValueError) as error:
-            raise Refused(said(error)) from error
+            raise Refused(said(error)) from shown(error)
         problem = getattr(answer, "error", None)
         if problem:  # some gateways say so with the status of success
             message = problem.get("message", problem) if isinstance(problem, dict) else problem
             raise Refused(said(ValueError(message)))
         return answer
+
+    def without_secrets(self, text: str) -> str:
+        """What a server wrote, without the key and password that it was sent: it may be recorded."""
+        return _without([secret for secret in self._secrets if len(secret) >= _SHORTEST_SECRET], text)
 
     @property
     def url(self) -> str:
@@ -99,6 +119,7 @@ class Endpoint:
             url = elsewhere or "https://api.openai.com/v1"
             shown = re.sub("//[^/]*@", "//", url).partition("?")[0]
             try:
+                self._secrets = _secrets(key, url)
                 client = openai.OpenAI(
                     base_url=url, api_key=key, timeout=self._timeout_seconds, max_retries=self._max_retries
                 )
@@ -107,6 +128,21 @@ class Endpoint:
                 raise Unreachable(problem) from error
             self._connected = (os.getpid(), shown, client)
         return self._connected[1:]
+
+
+def _secrets(key: str, url: str) -> list[str]:
+    """What must not be shown of a connection: its key, and what the URL holds besides host and path."""
+    parts = urlsplit(url)
+    user, password = unquote(parts.username or ""), unquote(parts.password or "")
+    basic = base64.b64encode(f"{user}:{password}".encode()).decode() if password else ""
+    named = [value for _, value in parse_qsl(parts.query) if len(value) >= _SHORTEST_SECRET]
+    return [secret for secret in (key, password, basic, *named) if secret]
+
+
+def _without(secrets: Iterable[str], text: str) -> str:
+    for secret in secrets:
+        text = text.replace(secret, "***")
+    return text
 
 
 def _blames(error: Any) -> str:

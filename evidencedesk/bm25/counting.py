@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 
 from evidencedesk.bm25.packing import DamagedPostings, PostingArrays
-from evidencedesk.bm25.segments import UNBOUNDED, packed_through, read_content, read_rows, segments
+from evidencedesk.bm25.segments import UNBOUNDED, packed_through, read_content, read_rows, segments, wrong_bounds
 
 _BATCH = 4096
 """Unpacked chunks that are looked at together."""
@@ -28,6 +28,8 @@ class StoredPostings:
     """Term -> tf, by the key of the chunk; chunks that the index takes for gone left out."""
     in_force: set[int] | None
     """Keys of the chunks that the index takes for being in force; None: it takes that from their documents."""
+    facts_of_chunk: dict[int, tuple[int, int]] | None
+    """(key of its document, terms in it) as the index has them; None: it takes them from the chunk's row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +115,25 @@ def every_posting(connection: sa.Connection) -> Iterator[StoredPostings | Damage
             for key in content.chunk_keys[content.removed].tolist():
                 of_chunk.pop(key, None)
             in_force = set(content.chunk_keys[content.in_force & ~content.removed].tolist())
-            yield StoredPostings(f"segment {segment.key}", next_key, segment.last_key, of_chunk, in_force)
+            columns = (content.chunk_keys, content.document_keys, content.lengths)
+            facts = {
+                key: (doc_key, length) for key, doc_key, length in zip(*map(np.ndarray.tolist, columns), strict=True)
+            }
+            yield StoredPostings(f"segment {segment.key}", next_key, segment.last_key, of_chunk, in_force, facts)
+            if content.chunk_keys[-1] != segment.last_key:
+                yield DamagedSegment(f"segment {segment.key}", f"it ends with chunk {segment.last_key}, by its row")
+            for term_key in wrong_bounds(connection, segment, content):
+                where = f"segment {segment.key}, term {term_of.get(term_key, term_key)}"
+                yield DamagedSegment(
+                    where, "its bounds are not those of its postings, so that a search may pass it over"
+                )
         next_key = segment.last_key + 1
     query = "SELECT chunk_key FROM lexical_unpacked WHERE chunk_key >= ? ORDER BY chunk_key"
     keys = [row[0] for row in connection.exec_driver_sql(query, (next_key,))]
     for start in range(0, max(len(keys), 1), _BATCH):
         some = keys[start : start + _BATCH]
         last_key = UNBOUNDED if start + _BATCH >= len(keys) else some[-1]
-        yield StoredPostings("rows", next_key, last_key, _rows_by_chunk(connection, some, term_of), None)
+        yield StoredPostings("rows", next_key, last_key, _rows_by_chunk(connection, some, term_of), None, None)
         next_key = last_key + 1
 
 

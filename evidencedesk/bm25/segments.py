@@ -136,6 +136,14 @@ def read_content(connection: sa.Connection, segment: Segment) -> Content:
     return Content(keys, documents, lengths, *read_marks(connection, segment), unpack(lists, segment.chunk_count))
 
 
+def wrong_bounds(connection: sa.Connection, segment: Segment, content: Content) -> list[int]:
+    """The numbers of terms whose bounds are stored otherwise than `content` gives them, ascending."""
+    query = "SELECT term_key, best_frequency, shortest_length FROM lexical_packed WHERE segment_key = ?"
+    stored = {(row[0], row[1], row[2]) for row in connection.exec_driver_sql(query, (segment.key,))}
+    found = {(one.term_key, one.best_frequency, one.shortest_length) for one in pack(content.postings, content.lengths)}
+    return sorted({term_key for term_key, _, _ in stored ^ found})
+
+
 class Unpacked(NamedTuple):
     """Chunks that are not packed yet. The columns but the last have a value a chunk, in the order of keys."""
 

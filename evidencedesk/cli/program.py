@@ -519,15 +519,35 @@ def stale(db: Db = DEFAULT_PATH, as_json: Json = False) -> None:
         print_text("every document is the newest of its text")
 
 
-@app.command(epilog=examples("evidencedesk check", "evidencedesk check --db shop.db --json"))
-def check(db: Db = DEFAULT_PATH, as_json: Json = False) -> None:
+@app.command(
+    epilog=examples("evidencedesk check", "evidencedesk check --fix", "evidencedesk check --db shop.db --json")
+)
+def check(
+    db: Db = DEFAULT_PATH,
+    vectors: Annotated[
+        bool, typer.Option("--vectors", help="Also embed every text again and compare: as slow as the first ingest.")
+    ] = False,
+    fix: Annotated[
+        bool, typer.Option("--fix", help="Make anew what is derived, where that mends all that was found.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
     """Look the whole file over, and say what is wrong with it.
 
-    Is it sound, and is everything that was derived as a rebuild would give it? Writes nothing. The exit code
-    is 1 when a problem was found.
+    Is it sound, and is everything that was derived as a rebuild would give it? Writes nothing, unless you say --fix:
+    that does what `compact` does, and only if no problem asks for a backup or for vectors. The exit code is 1 when a
+    problem was found, and stays.
     """
-    with _open_to_read(db) as desk:
-        report = desk.check()
+    from evidencedesk import inspection
+
+    with evidencedesk.Desk.open(db, embedder="auto" if vectors else "none", read_only=not fix, create=False) as desk:
+        report = desk.check(vectors=vectors)
+        if fix and not report.ok:
+            if inspection.can_be_made_anew(report):
+                desk.compact()
+                report = desk.check(vectors=vectors)
+            else:
+                print_aside("nothing was fixed: not all of it can be made anew; take the steps that are named first")
     if as_json:
         print_json(report)
     else:

@@ -137,7 +137,7 @@ class OpenAIClient:
             raise failed(f"{self._endpoint.url} is no OpenAI-compatible endpoint; its base URL often ends in /v1")
         ended = getattr(choice, "finish_reason", None)
         if refusal := getattr(message, "refusal", None):
-            raise failed(f"it refused to answer ({str(refusal)[:300]})")
+            raise failed(f"it refused to answer ({self._endpoint.without_secrets(str(refusal))[:300]})")
         if ended == "content_filter":
             raise failed("its reply was withheld by the server's content filter")
         if ended == "length":
@@ -145,7 +145,7 @@ class OpenAIClient:
         text = getattr(message, "content", None)
         if not isinstance(text, str) or not text.strip():
             raise failed(f"its reply is empty (finish_reason {ended!r})")
-        return text
+        return self._endpoint.without_secrets(text)
 
     def _problem(self, refusal: Refused) -> str:
         url, said = self._endpoint.url, refusal.said

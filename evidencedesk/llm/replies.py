@@ -43,6 +43,8 @@ class RecordedReplies:
                 question, reply = _recorded(line)
                 if question in replies:
                     raise ValueError(f"the question {question!r} has a reply already")
+            except RecursionError as error:
+                raise ValueError(f"{path.name}, line {number}: nested too deeply") from error
             except ValueError as error:
                 raise ValueError(f"{path.name}, line {number}: {error}") from error
             replies[question] = reply

@@ -237,6 +237,18 @@ class Snapshot:
         return self.state.generation
 
     @property
+    def newest_state(self) -> State | None:
+        """The newest of the states that the file remembers: this one, unless rows were changed by hand."""
+        query = "SELECT generation, change_number FROM recent_states ORDER BY change_number DESC LIMIT 1"
+        row = self.connection.exec_driver_sql(query).one_or_none()
+        return None if row is None else State(row[0], row[1])
+
+    @property
+    def last_change_number(self) -> int:
+        """The highest change number of a document."""
+        return self.connection.scalar(sa.select(sa.func.max(documents.c.change_number))) or 0
+
+    @property
     def something_is_due(self) -> bool:
         """Whether an instant has passed at which something changes, and no write has applied it yet."""
         next_change_at = None if self.settings is None else self.settings.next_change_at
@@ -309,14 +321,14 @@ class Snapshot:
         query = sa.select(documents.c.doc_key, documents.c.content_hash).order_by(documents.c.doc_id)
         return [(row.doc_key, row.content_hash) for row in self.connection.execute(query)]
 
-    def derived_chunks(self, doc_key: int) -> dict[int, tuple[Chunk, str, int]]:
+    def derived_chunks(self, doc_key: int) -> dict[int, tuple[StoredChunk, str, int]]:
         """A document's chunks by key, in order, each with the text hash and the term count that are stored for it."""
         query = sa.select(chunks.c.chunk_key, chunks.c.text_hash, chunks.c.term_count).where(
             chunks.c.doc_key == doc_key
         )
         rows = self.connection.execute(query.order_by(chunks.c.ordinal)).all()
         found = self.chunks(row.chunk_key for row in rows)
-        return {row.chunk_key: (found[row.chunk_key].chunk, row.text_hash, row.term_count) for row in rows}
+        return {row.chunk_key: (found[row.chunk_key], row.text_hash, row.term_count) for row in rows}
 
     def derived_between(
         self, first_key: int, last_key: int, batch: int = 1000
@@ -334,6 +346,11 @@ class Snapshot:
                 if row.chunk_key in found:
                     yield row.chunk_key, found[row.chunk_key], row.text_hash, row.term_count
             first_key = rows[-1].chunk_key + 1
+
+    def document_keys(self, first_key: int, last_key: int) -> dict[int, int]:
+        """The key of its document for each chunk with a key between those, both included."""
+        query = sa.select(chunks.c.chunk_key, chunks.c.doc_key).where(chunks.c.chunk_key.between(first_key, last_key))
+        return {row.chunk_key: row.doc_key for row in self.connection.execute(query)}
 
     def current_chunk_keys(self, first_key: int, last_key: int) -> set[int]:
         """The keys between those, both included, of the chunks whose documents are stored as current."""
@@ -402,6 +419,15 @@ class Snapshot:
         """Every different indexed text of the file, by what names its vectors."""
         query = sa.select(chunks.c.text_hash, chunks.c.preamble, chunks.c.text)
         return {row.text_hash: join_indexed(row.preamble, row.text) for row in self.connection.execute(query)}
+
+    def texts_of(self, text_hashes: Iterable[str]) -> dict[str, str]:
+        """The indexed text of each of the hashes that some chunk has."""
+        query = sa.select(chunks.c.text_hash, chunks.c.preamble, chunks.c.text)
+        return {
+            row.text_hash: join_indexed(row.preamble, row.text)
+            for some in in_lists(text_hashes)
+            for row in self.connection.execute(query.where(chunks.c.text_hash.in_(some)))
+        }
 
     def chunk_key(self, name: str) -> int:
         """The key of a chunk by its id. NotFound when there is none."""

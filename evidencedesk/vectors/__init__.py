@@ -10,11 +10,13 @@ from evidencedesk.vectors.search import nearest
 from evidencedesk.vectors.truth import (
     cosine,
     cosines,
+    counts,
     damaged,
     drop_damaged,
     drop_unused,
     insert,
     missing,
+    stored,
     to_blob,
 )
 from evidencedesk.vectors.upkeep import code_problems, put, rebuild
@@ -23,6 +25,7 @@ __all__ = [
     "code_problems",
     "cosine",
     "cosines",
+    "counts",
     "damaged",
     "drop_damaged",
     "drop_unused",
@@ -31,5 +34,6 @@ __all__ = [
     "nearest",
     "put",
     "rebuild",
+    "stored",
     "to_blob",
 ]

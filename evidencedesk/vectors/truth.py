@@ -173,6 +173,26 @@ def to_blob(vector: NDArray[np.float32]) -> bytes:
     return np.ascontiguousarray(vector, dtype="<f4").tobytes()
 
 
+def stored(
+    connection: sa.Connection, embedder_key: int, dimension: int, text_hashes: Iterable[str]
+) -> dict[str, NDArray[np.float64]]:
+    """The vector, shape (dimension,), of each of the text hashes that has a sound one."""
+    query = sa.select(vectors.c.text_hash, vectors.c.embedding).where(vectors.c.embedder_key == embedder_key)
+    return {
+        row.text_hash: np.frombuffer(row.embedding, dtype="<f4").astype(np.float64)
+        for some in in_lists(text_hashes)
+        for row in connection.execute(query.where(vectors.c.text_hash.in_(some)))
+        if len(row.embedding) == 4 * dimension
+    }
+
+
+def counts(connection: sa.Connection) -> tuple[int, int]:
+    """(vectors of all embedders, those whose text no chunk has any more)."""
+    used = sa.exists().where(chunks.c.text_hash == vectors.c.text_hash)
+    every = sa.select(sa.func.count()).select_from(vectors)
+    return connection.scalar(every) or 0, connection.scalar(every.where(~used)) or 0
+
+
 def drop_damaged(connection: sa.Connection, embedder_key: int, dimension: int) -> None:
     """Delete what `damaged` finds."""
     for some in in_lists(damaged(connection, embedder_key, dimension)):
