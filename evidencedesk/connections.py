@@ -298,12 +298,17 @@ class Database:
     def copy_to(self, target: Path) -> None:
         """Write a compacted copy of one consistent state, the write-ahead log included, to a new file.
 
-        Whole or not at all: what a killed run leaves has another name. FileExistsError when there is something by then.
+        Whole or not at all: what a killed run leaves has another name. The copy has the permissions of its original.
+        FileExistsError when there is something by then.
         """
+        stage = f"copying it to {target.name}"
         building = target.with_name(f".{target.name}.new-{secrets.token_hex(8)}")
+        mode = 0o600 if self.path == MEMORY else Path(self.path).stat().st_mode & 0o777
         # VACUUM runs outside of transactions only, so not on a connection that has begun one.
-        with self._errors(f"copying it to {target.name}"), self._one_at_a_time, self.engine.connect() as connection:
+        with self._errors(stage), self._one_at_a_time, self.engine.connect() as connection:
             try:
+                with suppress(OSError):  # where nothing can be made, SQLite says so
+                    os.close(os.open(building, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
                 _raw(connection).execute("VACUUM INTO ?", (str(building),))
                 _name(building, target)
             finally:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
+import threading
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pytest
 from builders import Clock, found, make_source, open_desk, write_source
 
-from evidencedesk import CallableEmbedder, Desk, StatusChange, counting
+from benchmarks import concurrency
+from evidencedesk import CallableEmbedder, Desk, StatusChange, connections, counting
 from evidencedesk.embeddings import ToyEmbedder
-from evidencedesk.errors import EmbedderError, EmbedderMismatch, NotFound
+from evidencedesk.errors import EmbedderError, EmbedderMismatch, EvidenceDeskError, NotFound
 from evidencedesk.index import upkeep
 
 
@@ -254,6 +258,85 @@ def test_a_backup_of_a_file_opened_for_reading(tmp_path: Path) -> None:
         desk.backup(tmp_path / "copy.db")
     with open_desk(tmp_path / "copy.db") as copy:
         assert found(copy, "bikes") == ["rule-v2:c0"]
+
+
+def test_a_backup_is_whole_whenever_it_is_made(tmp_path: Path) -> None:
+    """Under load: two threads write, and each copy holds every document whole and passes the check."""
+    stop, failures = threading.Event(), []
+
+    def write(number: int) -> None:
+        try:
+            for edition in itertools.count():
+                if stop.is_set():
+                    return
+                desk.update_document(concurrency.source(0, number, edition + 1))
+        except BaseException as error:  # noqa: BLE001 - a thread's failure is the test's
+            failures.append(error)
+
+    with Desk.open(tmp_path / "desk.db", embedder="toy") as desk:
+        threads = [threading.Thread(target=write, args=(number,)) for number in (0, 1)]
+        for thread in threads:
+            thread.start()
+        try:
+            for number in range(6):
+                desk.backup(tmp_path / f"copy{number}.db")
+        finally:
+            stop.set()
+            for thread in threads:
+                thread.join()
+    assert failures == []
+    for number in range(6):
+        with Desk.open(tmp_path / f"copy{number}.db") as copy:
+            assert copy.check().problems == ()
+            seen: dict[str, set[str]] = {}
+            for hit in copy.search("writer part edition", k=100):
+                seen.setdefault(hit.chunk.doc_id, set()).add(hit.chunk.text.partition("edition ")[2].partition(".")[0])
+            assert all(len(editions) == 1 for editions in seen.values())
+            copy.update_document(make_source("Restored, and written to."))
+
+
+def test_a_backup_is_there_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that fails leaves nothing behind, and nothing is replaced; a private file has private copies."""
+    path = tmp_path / "desk.db"
+    with open_desk(path, two_versions()) as desk:
+        path.chmod(0o600)
+        (tmp_path / "there.db").write_text("mine")
+        with pytest.raises(FileExistsError):
+            desk.store.database.copy_to(tmp_path / "there.db")
+        assert (tmp_path / "there.db").read_text() == "mine"
+        monkeypatch.setattr(connections.os, "fsync", lambda _: (_ for _ in ()).throw(OSError("no power")))
+        with pytest.raises(OSError, match="no power"):
+            desk.backup(tmp_path / "copy.db")
+        monkeypatch.undo()
+        with pytest.raises(EvidenceDeskError):
+            desk.backup(tmp_path / "nowhere" / "copy.db")
+        assert sorted(file.name for file in tmp_path.iterdir() if "copy" in file.name or "there" in file.name) == [
+            "there.db"
+        ]
+        monkeypatch.setattr(connections.os, "link", lambda *_: (_ for _ in ()).throw(OSError("no hard links here")))
+        desk.backup(tmp_path / "copy.db")
+        assert (tmp_path / "copy.db").stat().st_mode & 0o777 == 0o600
+    with open_desk(tmp_path / "copy.db") as copy:
+        assert copy.check().ok
+
+
+def test_after_two_hundred_updates_compacting_brings_the_file_near_a_fresh_one(tmp_path: Path) -> None:
+    """BR-18: two hundred corrections in any order; within 1.3 times what an ingest of the same folder makes."""
+    folder, random = tmp_path / "docs", Random(18)
+    words = ["bike", "helmet", "lamp", "bell", "saddle", "chain", "spoke", "tyre"]
+    for n in range(12):
+        write_source(folder, f"{n}.md", f"Text {n}. " * 40, doc_id=f"d{n}-v1")
+    with open_desk(tmp_path / "desk.db", embedder="toy") as desk:
+        desk.ingest(folder)
+        for number in range(200):
+            n, body = random.randrange(12), f"Edition {number}. {' '.join(random.choices(words, k=40))}."
+            assert desk.update_document(write_source(folder, f"{n}.md", body, doc_id=f"d{n}-v1")).action == "updated"
+        desk.compact()
+        assert desk.check().ok
+    with open_desk(tmp_path / "fresh.db", embedder="toy") as fresh:
+        fresh.ingest(folder)
+    sizes = [(tmp_path / name).stat().st_size for name in ("desk.db", "fresh.db")]
+    assert sizes[0] <= 1.3 * sizes[1]
 
 
 def test_compacting_brings_the_file_near_a_fresh_one(tmp_path: Path) -> None:
