@@ -310,6 +310,8 @@ class Database:
                 with suppress(OSError):  # where nothing can be made, SQLite says so
                     os.close(os.open(building, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
                 _raw(connection).execute("VACUUM INTO ?", (str(building),))
+                with building.open("rb+") as file:
+                    os.fsync(file.fileno())
                 _name(building, target)
             finally:
                 building.unlink(missing_ok=True)

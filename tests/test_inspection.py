@@ -83,7 +83,7 @@ RESTORE, COMPACT, EMBED = inspection._RESTORE, inspection._COMPACT, inspection._
         ("UPDATE chunks SET ordinal = 7", "chunk missing", RESTORE),
         ("DELETE FROM chunks WHERE doc_key = 1", "chunk missing", RESTORE),
         (
-            "PRAGMA foreign_keys = OFF; INSERT INTO lexical_postings SELECT term_key, 999, 1 FROM lexical_terms LIMIT 1",
+            "PRAGMA foreign_keys = OFF; INSERT INTO lexical_unpacked VALUES (999, x'01000000', x'01000000')",
             "postings without a chunk",
             COMPACT,
         ),
@@ -169,13 +169,13 @@ def test_vectors_are_compared_only_where_their_embedder_is(tmp_path: Path) -> No
 def packed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A file whose postings and vectors are packed, with two versions of a rule, and what came after the packing."""
     monkeypatch.setattr(segments, "DELTA_CHUNKS", 6)
-    monkeypatch.setattr(upkeep, "FEWEST", 40)
-    monkeypatch.setattr(upkeep, "BLOCK", 16)
-    monkeypatch.setattr(memory, "NARROW", 10)
+    monkeypatch.setattr(upkeep, "FEWEST", 100)
+    monkeypatch.setattr(upkeep, "BLOCK", 32)
+    monkeypatch.setattr(memory, "NARROW", 20)
     monkeypatch.setattr(search, "_CODED_FOR_EACH", 1)
     shop = [
         make_source(
-            "\n\n".join(f"## The {part}\n\nOur {colour} {part} is kept in the {colour} store." for part in "abcdefghij"),
+            "\n\n".join(f"## The {part}\n\nOur {colour} {part} is kept in the {colour} store." for part in "abcdefghijklmnopqrstuvwx"),
             doc_id=f"{colour}-v1", heading=None,
         )
         for colour in ("red", "blue", "green", "amber", "teal")
@@ -242,7 +242,7 @@ def test_making_anew_changes_only_what_is_derived(packed: Path) -> None:
     with open_desk(packed, embedder="toy") as desk:
         desk.ask("Which colour have bikes?", record=True)
         before = rows_of(desk, TRUTH, derived)
-        exact = rows_of(desk, (*TRUTH, "lexical_totals", "lexical_terms"), "change_number term_key")
+        exact = rows_of(desk, (*TRUTH, "lexical_totals", "bm25_terms"), "change_number")
         for damage in (
             "UPDATE documents SET valid_to = NULL",
             "UPDATE chunks SET term_count = 1 WHERE chunk_key = 2",
@@ -257,7 +257,7 @@ def test_making_anew_changes_only_what_is_derived(packed: Path) -> None:
         desk.compact()
         assert desk.check().ok
         assert rows_of(desk, TRUTH, derived) == before
-        assert rows_of(desk, (*TRUTH, "lexical_totals", "lexical_terms"), "change_number term_key") == exact
+        assert rows_of(desk, (*TRUTH, "lexical_totals", "bm25_terms"), "change_number") == exact
 
 
 def test_what_has_only_come_due_is_no_problem() -> None:

@@ -40,7 +40,6 @@ ASSEMBLED = {
     ("bm25/state.py", "column"): "valid_from or valid_to, from the loop around it",
     ("bm25/writing.py", "mine"): "a subquery, a constant of the same function",
     ("bm25/writing.py", "table"): "one of the names in the loop above",
-    ("bm25/writing.py", "column"): "chunks_in_force or chunks_held, from the callers in the module",
     ("schema.py", "name"): "names of files in migrations/views, which come with the package",
     ("schema.py", "file.stem"): "the same, compared with the file's statement and not run",
     ("schema.py", "file.name"): "the same, in an error's sentence",

@@ -172,9 +172,8 @@ def read_rows(connection: sa.Connection, chunk_keys: Iterable[int]) -> tuple[NDA
     """(keys of those of the given chunks that are not packed, ascending; their postings, chunks numbered from 0)."""
     found: list[Any] = []
     for some in in_lists(chunk_keys):
-        places = ", ".join("?" * len(some))
-        query = f"SELECT chunk_key, term_keys, frequencies FROM lexical_unpacked WHERE chunk_key IN ({places})"
-        found += tuples(connection.exec_driver_sql(query, tuple(some)))
+        query = "SELECT chunk_key, term_keys, frequencies FROM lexical_unpacked WHERE chunk_key IN "
+        found += tuples(connection.exec_driver_sql(f"{query}({', '.join('?' * len(some))})", tuple(some)))
     found.sort(key=lambda row: row[0])
     return np.array([r[0] for r in found], dtype=np.int64), unpack_rows([r[1] for r in found], [r[2] for r in found])
 
