@@ -324,8 +324,8 @@ class Desk:
     def backup(self, path: str | Path) -> None:
         """Write a compacted copy of one consistent state to a new file, while others read and write. Reads only.
 
-        The copy is a desk of its own: open it, or move it into place, to restore. FileExistsError when there is
-        something at `path`.
+        The copy is a desk of its own: open it, or move it into place, to restore; a -wal that the former file left
+        there is to be moved away, and opening refuses it. FileExistsError when there is something at `path`.
         """
         target = Path(path)
         if target.exists():

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 import sqlalchemy as sa
@@ -124,3 +126,38 @@ def after_writing_statement(number: int, action: Callable[[], None]) -> Iterator
 
 def unplug() -> None:
     raise Unplugged
+
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+
+
+def python(code: str, *arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run code in a process of its own, with the checkout and the builders at hand."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(CHECKOUT), str(CHECKOUT / "tests")])}
+    return subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)],
+        env=environment, capture_output=True, text=True, check=False, **options,
+    )  # fmt: skip
+
+
+_KILLED = """
+import os, sys
+from builders import make_source, open_desk
+with open_desk(sys.argv[1], [make_source(doc_id="late-v1")], embedder=sys.argv[2]):
+    os._exit(0)
+"""
+
+
+def leave_a_log(path: Path, embedder: str = "toy") -> Path:
+    """Let a process store one more document and be gone before the log is put away."""
+    assert python(_KILLED, path, embedder).returncode == 0
+    log = path.with_name(f"{path.name}-wal")
+    assert log.stat().st_size > 0
+    return log
+
+
+def assert_as_before(desk: Desk) -> None:
+    """The desk holds what `make_source()` gives, and nothing else."""
+    assert [d.doc_id for d in desk.documents()] == ["shop-v1"]
+    assert found(desk, "red bikes") == ["shop-v1:c0"]
+    assert desk.check().problems == ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import threading
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -337,6 +338,35 @@ def test_after_two_hundred_updates_compacting_brings_the_file_near_a_fresh_one(t
         fresh.ingest(folder)
     sizes = [(tmp_path / name).stat().st_size for name in ("desk.db", "fresh.db")]
     assert sizes[0] <= 1.3 * sizes[1]
+
+
+@pytest.mark.parametrize("hard_links", [True, False])
+def test_a_backup_never_replaces_what_came_there_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hard_links: bool
+) -> None:
+    """On a file system without hard links too; the copy has its name only once it is whole."""
+    link, target = os.link, tmp_path / "copy.db"
+    arrives = False
+
+    def linking(building: Path, name: Path) -> None:
+        assert not target.exists()
+        if arrives:
+            target.write_text("mine")
+        if not hard_links:
+            raise OSError("Operation not supported")
+        link(building, name)
+
+    monkeypatch.setattr(os, "link", linking)
+    with open_desk(tmp_path / "desk.db", two_versions()) as desk:
+        desk.backup(target)
+        with open_desk(target) as copy:
+            assert found(copy, "bikes") == ["rule-v2:c0"]
+        target.unlink()
+        arrives = True
+        with pytest.raises(FileExistsError):
+            desk.backup(target)
+    assert target.read_text() == "mine"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["copy.db", "desk.db"]
 
 
 def test_compacting_brings_the_file_near_a_fresh_one(tmp_path: Path) -> None:
