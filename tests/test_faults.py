@@ -55,7 +55,7 @@ WRITES: dict[str, Callable[[Desk], object]] = {
     "gated update": lambda desk: desk.update_document(NEW, gate=GATE),
     "reembed": lambda desk: desk.reembed(ToyEmbedder(8192)),
     "evaluate": lambda desk: [desk.evaluate(GATE.cases) for _ in range(6)],
-    "record": lambda desk: [desk.ask("Which bikes are red?", record=True) for _ in range(20)],
+    "record": lambda desk: desk.ask("Which bikes are red? " * 1000, record=True),
 }
 
 
