@@ -87,7 +87,7 @@ def calibrate(
     )
     answerable = sum(result.answerable for result in results)
     answered_right = sum(passes and is_right for passes, is_right in zip(passing, right, strict=True))
-    origin = source(len(results), cases_hash, promise)
+    origin = source(len(results), cases_hash, max_wrong, promise)
     return CalibrationReport(
         fit_id=None,
         guard=replace(fitted(read, right, measure=measure), threshold=float(threshold), source=origin),

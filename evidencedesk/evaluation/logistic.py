@@ -26,6 +26,7 @@ from evidencedesk.evaluation.intervals import (
     upper_bound,
 )
 from evidencedesk.evaluation.metrics import Rate, risk_coverage
+from evidencedesk.guard.calibrated import NO_PROMISE
 from evidencedesk.records import require_count
 
 Floats = NDArray[np.float64]
@@ -245,5 +246,5 @@ def threshold_for(
         proved = percent(upper_bound(errors, answered, confidence))
         why = f"the nearest to it answers {answered} of {len(scores)} cases, {errors} of them wrong, which proves at "
         why += f"most {proved} {sure}."
-    sentence = f"No threshold can promise at most {percent(max_wrong)} wrong: {why}"
+    sentence = f"{NO_PROMISE} can promise at most {percent(max_wrong)} wrong: {why}"
     return FoundThreshold(None, Rate(0, len(scores)), Rate(0, 0), sentence)

@@ -96,9 +96,15 @@ def explain(assessment: Assessment, guard: CalibratedGuard) -> str:
     return f"{found}; needed are {guard.threshold:.2f} {origin}."
 
 
-def source(case_count: int, cases_hash: str, promise: str) -> str:
-    """Which cases a guard was fitted on, and the first part of what they can promise, for reasons and reports."""
-    return f"{case_count} cases {cases_hash[:8]}; {promise.partition(':')[0].rstrip('.')}"
+NO_PROMISE = "No threshold"
+"""How the sentence of a promise begins where nothing can be promised."""
+
+
+def source(case_count: int, cases_hash: str, max_wrong: float, promise: str) -> str:
+    """Which cases a guard was fitted on, and whether they promise what was asked, for reasons and reports."""
+    promised = not promise.startswith(NO_PROMISE)
+    kept = f"at most {100 * max_wrong:g} % wrong promised" if promised else "nothing promised"
+    return f"{case_count} cases {cases_hash[:8]}; {kept}"
 
 
 def _score(hit: Hit, measure: GuardMeasure) -> float:

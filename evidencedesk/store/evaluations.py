@@ -118,7 +118,7 @@ def stored_guard(snapshot: Snapshot, embedder: EmbedderIdentity | None) -> Calib
         fit.intercept,
         fit.threshold,
         "idf_share" if embedder is None else "cosine",
-        f"{when:%Y-%m-%d}, {source(fit.case_count, fit.cases_hash, fit.promise)}",
+        f"{when:%Y-%m-%d}, {source(fit.case_count, fit.cases_hash, fit.max_wrong, fit.promise)}",
     )
 
 
