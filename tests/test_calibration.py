@@ -480,7 +480,7 @@ def test_a_stored_guard_judges_from_then_on_and_after_reopening(tmp_path: Path) 
         found = desk.assess(QUESTION)
         assert isinstance(found.values, CalibratedGuard)
         assert (found.state, found.values.threshold) == ("ok", report.guard.threshold)
-        short = "No threshold can promise at most 5 % wrong"
+        short = "nothing promised"
         assert found.values.source == f"2026-06-01, 22 cases {report.cases_hash[:8]}; {short}"
         assert found.probability == pytest.approx(
             probability(report.guard, signals_of(desk.search(QUESTION, k=3).hits))

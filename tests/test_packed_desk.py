@@ -205,7 +205,8 @@ def test_text_that_was_taken_out_of_force_by_hand_is_never_a_hit(desk: Desk, sta
             assert {"marks differ", "BM25 totals differ", "vector codes differ"} <= kinds
         again.compact()
         for opened in (desk, again):
-            assert opened.check().problems == ()
+            # A document whose chunks are gone stays damaged: only a backup has its text.
+            assert {problem.kind for problem in opened.check().problems} <= {"chunk missing"}
             for answer in answers(opened, ABOUT_OLD):
                 assert (answer == OLD) == (after == OLD)
 
